@@ -1,0 +1,15 @@
+//! Classic netCDF: bytes to structs and back.
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod name;
+mod schema;
+mod types;
+mod values;
+
+pub use error::{DecodeError, Fault, SchemaError};
+pub use schema::{
+    Attribute, DimId, DimLen, Dimension, Named, NamedList, Owner, Schema, VarId, Variable,
+};
+pub use types::{ExternalType, MemoryType, Version};
+pub use values::Values;
