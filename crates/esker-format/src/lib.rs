@@ -5,11 +5,13 @@ mod error;
 pub mod name;
 mod schema;
 mod types;
-mod values;
+pub mod values;
 
 pub use error::{DecodeError, Fault, SchemaError};
 pub use schema::{
     Attribute, DimId, DimLen, Dimension, Named, NamedList, Owner, Schema, VarId, Variable,
 };
 pub use types::{ExternalType, MemoryType, Version};
-pub use values::Values;
+pub use values::{
+    Char, ConversionRules, ConvertError, Native, OutOfRange, RangeReport, Scalar, Values,
+};
