@@ -269,4 +269,12 @@ pub enum Fault {
         /// Why that cannot be.
         why: &'static str,
     },
+    /// `vsize` disagrees with the shape. Readers use the shape.
+    #[error("the stored size is {stored}, but the shape says {expected}")]
+    Vsize {
+        /// The size found.
+        stored: u64,
+        /// What the shape and type say.
+        expected: u64,
+    },
 }

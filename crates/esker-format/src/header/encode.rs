@@ -1,0 +1,110 @@
+//! Header to bytes.
+
+use super::Header;
+use crate::schema::{Attribute, DimLen, NamedList, Schema};
+use crate::types::Version;
+
+impl Header {
+    /// The header's bytes, exactly `layout.header_len` of them.
+    ///
+    /// ```
+    /// use esker_format::*;
+    /// let mut schema = Schema::new(Version::Cdf1);
+    /// let x = schema.add_dim("x", DimLen::Fixed(3)).unwrap();
+    /// schema.add_var("v", ExternalType::Short, &[x]).unwrap();
+    /// let layout = DataLayout::place(&schema, &Alignment::default()).unwrap();
+    /// let header = Header { schema, numrecs: NumRecs::Count(0), layout };
+    /// let bytes = header.encode();
+    /// assert_eq!(Header::decode(&bytes, bytes.len() as u64 + 8).unwrap(), header);
+    /// ```
+    pub fn encode(&self) -> Vec<u8> {
+        let version = self.schema.version;
+        let mut out = Encoder { bytes: Vec::new(), version };
+        out.bytes.extend([b'C', b'D', b'F', version.byte()]);
+        out.bytes.extend(Header::numrecs_bytes(version, self.numrecs));
+        out.schema(&self.schema, |var| {
+            let place = &self.layout.places[var];
+            (place.stored_vsize(version), place.begin)
+        });
+        out.bytes
+    }
+}
+
+/// The length of the header of this schema, which does not depend on where things are placed.
+pub(super) fn header_len(schema: &Schema) -> u64 {
+    let version = schema.version;
+    let mut out = Encoder { bytes: Vec::new(), version };
+    out.schema(schema, |_| (0, 0));
+    (4 + version.count_width() + out.bytes.len()) as u64
+}
+
+struct Encoder {
+    bytes: Vec<u8>,
+    version: Version,
+}
+
+impl Encoder {
+    fn schema(&mut self, schema: &Schema, place: impl Fn(usize) -> (u64, u64)) {
+        self.list(0x0A, schema.dims.len());
+        for dim in &schema.dims {
+            self.name(&dim.name);
+            self.count(match dim.len {
+                DimLen::Fixed(len) => len,
+                DimLen::Unlimited => 0,
+            });
+        }
+        self.attrs(&schema.attrs);
+        self.list(0x0B, schema.vars.len());
+        for (number, var) in schema.vars.iter().enumerate() {
+            let (vsize, begin) = place(number);
+            self.name(&var.name);
+            self.count(var.dims.len() as u64);
+            for dim in &var.dims {
+                self.count(dim.0 as u64);
+            }
+            self.attrs(&var.attrs);
+            self.bytes.extend(var.ty.code().to_be_bytes());
+            self.count(vsize);
+            match self.version {
+                Version::Cdf1 => self.bytes.extend((begin as u32).to_be_bytes()),
+                _ => self.bytes.extend(begin.to_be_bytes()),
+            }
+        }
+    }
+
+    fn attrs(&mut self, attrs: &NamedList<Attribute>) {
+        self.list(0x0C, attrs.len());
+        for attr in attrs {
+            self.name(&attr.name);
+            self.bytes.extend(attr.values.ty().code().to_be_bytes());
+            self.count(attr.values.len() as u64);
+            attr.values.encode_into(&mut self.bytes);
+            self.pad();
+        }
+    }
+
+    fn list(&mut self, tag: u32, len: usize) {
+        let tag = if len == 0 { 0 } else { tag };
+        self.bytes.extend(tag.to_be_bytes());
+        self.count(len as u64);
+    }
+
+    fn name(&mut self, name: &str) {
+        self.count(name.len() as u64);
+        self.bytes.extend(name.as_bytes());
+        self.pad();
+    }
+
+    fn count(&mut self, value: u64) {
+        match self.version {
+            Version::Cdf5 => self.bytes.extend(value.to_be_bytes()),
+            _ => self.bytes.extend((value as u32).to_be_bytes()),
+        }
+    }
+
+    // Every list starts and ends at a multiple of four in the file, and what stands before
+    // the schema (4 + 4 or 4 + 8 bytes) is one, so this length is as good as the offset.
+    fn pad(&mut self) {
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+    }
+}

@@ -1,0 +1,183 @@
+//! Where the variables of a schema go.
+
+use super::encode::header_len;
+use super::{DataLayout, Header, Placement, record_section, round_up, sizes};
+use crate::error::SchemaError;
+use crate::schema::{Schema, Variable};
+use crate::types::Version;
+
+/// How the data section is aligned, and how much room is left for later.
+///
+/// The defaults pack everything, as netCDF-C does. PnetCDF's hints map onto these:
+/// `nc_header_align_size` is `header`, `nc_var_align_size` is `variable`,
+/// `nc_record_align_size` is `records`; `nc__enddef`'s `h_minfree` and `v_minfree` are
+/// `header_room` and `record_room`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Alignment {
+    /// The data section begins at a multiple of this.
+    pub header: u64,
+    /// Every fixed-size variable begins at a multiple of this.
+    pub variable: u64,
+    /// The record section begins at a multiple of this.
+    pub records: u64,
+    /// Bytes kept free after the header, so that it can grow without moving data.
+    pub header_room: u64,
+    /// Bytes kept free before the record section.
+    pub record_room: u64,
+}
+
+impl Default for Alignment {
+    fn default() -> Self {
+        Alignment { header: 4, variable: 4, records: 4, header_room: 0, record_room: 0 }
+    }
+}
+
+impl DataLayout {
+    /// Places every variable of `schema` in the order of definition: fixed-size ones after
+    /// the header, then the record section.
+    pub fn place(schema: &Schema, align: &Alignment) -> Result<DataLayout, SchemaError> {
+        let room = header_len(schema).saturating_add(align.header_room);
+        let begin = round_up(room, align.header).and_then(|e| round_up(e, 4));
+        let nowhere = vec![None; schema.vars.len()];
+        DataLayout::place_rest(schema, align, begin.unwrap_or(u64::MAX), nowhere)
+    }
+
+    /// Places the variables of a changed schema, whose first variables are those of `old`, of
+    /// which `records` records exist. Nothing moves when that is possible: the header still
+    /// fits, and new variables find room. Otherwise everything is placed anew.
+    pub fn extend(
+        schema: &Schema,
+        old: &Header,
+        records: u64,
+        align: &Alignment,
+    ) -> Result<DataLayout, SchemaError> {
+        let header_len = header_len(schema);
+        let first = old.layout.places.iter().map(|p| p.begin).min();
+        if first.is_none_or(|first| first < header_len) {
+            return DataLayout::place(schema, align);
+        }
+        let mut keep: Vec<Option<Placement>> =
+            old.layout.places.iter().copied().map(Some).collect();
+        keep.resize(schema.vars.len(), None);
+        if records == 0 {
+            // Nothing is in the record section yet: it goes where there is room.
+            for (place, var) in keep.iter_mut().zip(&schema.vars) {
+                if schema.is_record(var) {
+                    *place = None;
+                }
+            }
+        }
+        let layout = DataLayout::place_rest(schema, align, old.fixed_end(), keep)?;
+        let fits = match (records, old.layout.record_begin) {
+            (0, _) | (_, None) => true,
+            (_, Some(begin)) => {
+                let new = layout.places.iter().zip(&schema.vars).skip(old.layout.places.len());
+                let mut fixed = new.filter(|(_, var)| !schema.is_record(var));
+                layout.record_size == old.layout.record_size
+                    && fixed.all(|(place, _)| place.begin + place.vsize <= begin)
+            }
+        };
+        if fits { Ok(layout) } else { DataLayout::place(schema, align) }
+    }
+
+    fn place_rest(
+        schema: &Schema,
+        align: &Alignment,
+        at_least: u64,
+        mut places: Vec<Option<Placement>>,
+    ) -> Result<DataLayout, SchemaError> {
+        let version = schema.version;
+        check_sizes(schema)?;
+        let header_len = header_len(schema);
+        let mut end = Some(at_least.max(header_len));
+        let mut place = |number: usize, var: &Variable, end: &mut Option<u64>| {
+            if places[number].is_some() {
+                return Ok(());
+            }
+            let (bytes, vsize) = sizes(schema, var).ok_or_else(|| too_large(schema, var))?;
+            let begin = end.filter(|begin| *begin <= version.max_offset());
+            *end = begin.and_then(|b| b.checked_add(vsize));
+            match (begin, *end) {
+                (Some(begin), Some(last)) if last <= i64::MAX as u64 => {
+                    places[number] = Some(Placement { begin, bytes, vsize });
+                    Ok(())
+                }
+                _ => Err(SchemaError::TooLarge {
+                    var: var.name.clone(),
+                    what: "the offset of its data",
+                    value: begin.map_or(u128::from(u64::MAX), u128::from),
+                    version,
+                    max: version.max_offset(),
+                    remedy: "use CDF-2 or CDF-5, or define large variables last",
+                }),
+            }
+        };
+        for (number, var) in schema.vars.iter().enumerate() {
+            if !schema.is_record(var) {
+                end = end.and_then(|e| round_up(e, align.variable)).and_then(|e| round_up(e, 4));
+                place(number, var, &mut end)?;
+            }
+        }
+        end = end.and_then(|e| e.checked_add(align.record_room));
+        end = end.and_then(|e| round_up(e, align.records)).and_then(|e| round_up(e, 4));
+        for (number, var) in schema.vars.iter().enumerate() {
+            if schema.is_record(var) {
+                place(number, var, &mut end)?;
+            }
+        }
+        let places: Vec<Placement> = places.into_iter().flatten().collect();
+        match record_section(schema, &places) {
+            Some((record_begin, record_size)) => {
+                Ok(DataLayout { header_len, places, record_begin, record_size })
+            }
+            None => match schema.vars.iter().find(|v| schema.is_record(v)) {
+                Some(var) => Err(too_large(schema, var)),
+                None => Ok(DataLayout { header_len, places, record_begin: None, record_size: 0 }),
+            },
+        }
+    }
+}
+
+fn too_large(schema: &Schema, var: &Variable) -> SchemaError {
+    let bytes = schema
+        .shape(var, 1)
+        .iter()
+        .fold(u128::from(var.ty.size()), |n, len| n.saturating_mul(u128::from(*len)));
+    SchemaError::TooLarge {
+        var: var.name.clone(),
+        what: "its size in bytes",
+        value: bytes,
+        version: schema.version,
+        max: max_vsize(schema.version),
+        remedy: "use CDF-5, which has no such limit, or define it last of its kind",
+    }
+}
+
+/// The largest `vsize` a variable may have without being the last of its kind.
+fn max_vsize(version: Version) -> u64 {
+    match version {
+        Version::Cdf1 => i32::MAX as u64 - 3,
+        Version::Cdf2 => u32::MAX as u64 - 3,
+        Version::Cdf5 => i64::MAX as u64 - 3,
+    }
+}
+
+/// The rule of CDF-1 and CDF-2: of the fixed-size variables only the last may be larger than
+/// 32 bits say, and only when no record variables follow; of the record variables only the
+/// last.
+fn check_sizes(schema: &Schema) -> Result<(), SchemaError> {
+    let max = max_vsize(schema.version);
+    let has_records = schema.vars.iter().any(|v| schema.is_record(v));
+    let last = |record: bool| schema.vars.iter().rposition(|v| schema.is_record(v) == record);
+    let (last_fixed, last_record) = (last(false), last(true));
+    for (number, var) in schema.vars.iter().enumerate() {
+        let (_, vsize) = sizes(schema, var).ok_or_else(|| too_large(schema, var))?;
+        let record = schema.is_record(var);
+        let is_last = Some(number) == if record { last_record } else { last_fixed };
+        let exempt = is_last && (record || !has_records) && schema.version != Version::Cdf5;
+        if vsize > max && !exempt {
+            return Err(too_large(schema, var));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! A store that fails when a test says so.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::{Access, CreateMode, File, Result, Store, StoreError};
+
+/// What happens at the chosen call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// The call fails with this kind of error; later calls go through.
+    Fail(io::ErrorKind),
+    /// The process dies before the call: it and every later call fail.
+    Kill,
+    /// The process dies inside the call: of a write only the first half arrives.
+    Tear,
+}
+
+/// Wraps a store and lets a fault happen at the n-th call that changes something (write,
+/// set_len, create, rename, remove, sync), counted from 0 over all files.
+#[derive(Debug, Clone)]
+pub struct FaultyStore<S> {
+    inner: S,
+    plan: Arc<Plan>,
+}
+
+#[derive(Debug)]
+struct Plan {
+    at: u64,
+    fault: Fault,
+    calls: AtomicU64,
+    dead: AtomicBool,
+}
+
+impl<S: Store> FaultyStore<S> {
+    /// `fault` happens at changing call number `at` of `inner`.
+    pub fn new(inner: S, at: u64, fault: Fault) -> Self {
+        let (calls, dead) = (AtomicU64::new(0), AtomicBool::new(false));
+        FaultyStore { inner, plan: Arc::new(Plan { at, fault, calls, dead }) }
+    }
+
+    /// How many changing calls there were, to learn how many faults to try.
+    pub fn calls(&self) -> u64 {
+        self.plan.calls.load(Ordering::SeqCst)
+    }
+}
+
+enum Verdict {
+    Go,
+    Half,
+}
+
+impl Plan {
+    fn ask(&self, path: &Path, action: &str) -> Result<Verdict> {
+        let error = |kind: io::ErrorKind, what: &str| {
+            StoreError::new(path, action, io::Error::new(kind, what))
+        };
+        if self.dead.load(Ordering::SeqCst) {
+            return Err(error(io::ErrorKind::Other, "the process is dead (injected)"));
+        }
+        if self.calls.fetch_add(1, Ordering::SeqCst) != self.at {
+            return Ok(Verdict::Go);
+        }
+        match self.fault {
+            Fault::Fail(kind) => Err(error(kind, "injected")),
+            Fault::Kill => {
+                self.dead.store(true, Ordering::SeqCst);
+                Err(error(io::ErrorKind::Other, "the process died (injected)"))
+            }
+            Fault::Tear => {
+                self.dead.store(true, Ordering::SeqCst);
+                Ok(Verdict::Half)
+            }
+        }
+    }
+
+    fn change<T>(&self, path: &Path, action: &str, call: impl FnOnce() -> Result<T>) -> Result<T> {
+        match self.ask(path, action)? {
+            Verdict::Go => call(),
+            // Calls other than writes have no halves: they happen, and then it is over.
+            Verdict::Half => {
+                call()?;
+                let died = io::Error::other("the process died (injected)");
+                Err(StoreError::new(path, action, died))
+            }
+        }
+    }
+}
+
+impl<S: Store> Store for FaultyStore<S> {
+    fn open(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
+        self.wrap(path, self.inner.open(path, access)?)
+    }
+
+    fn create(&self, path: &Path, mode: CreateMode) -> Result<Arc<dyn File>> {
+        let file = self.plan.change(path, "create", || self.inner.create(path, mode))?;
+        self.wrap(path, file)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.plan.change(from, "rename", || self.inner.rename(from, to))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.plan.change(path, "remove", || self.inner.remove(path))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        self.inner.exists(path)
+    }
+
+    fn resolve(&self, path: &Path) -> Result<PathBuf> {
+        self.inner.resolve(path)
+    }
+
+    fn copy_permissions(&self, from: &Path, to: &Path) -> Result<()> {
+        self.inner.copy_permissions(from, to)
+    }
+
+    fn sync_names(&self, path: &Path) -> Result<()> {
+        self.plan.change(path, "sync of the directory", || self.inner.sync_names(path))
+    }
+}
+
+impl<S: Store> FaultyStore<S> {
+    fn wrap(&self, path: &Path, inner: Arc<dyn File>) -> Result<Arc<dyn File>> {
+        Ok(Arc::new(FaultyFile { path: path.to_path_buf(), inner, plan: self.plan.clone() }))
+    }
+}
+
+#[derive(Debug)]
+struct FaultyFile {
+    path: PathBuf,
+    inner: Arc<dyn File>,
+    plan: Arc<Plan>,
+}
+
+impl File for FaultyFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        self.inner.read_at(offset, buf)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        match self.plan.ask(&self.path, "write")? {
+            Verdict::Go => self.inner.write_at(offset, bytes),
+            Verdict::Half => {
+                self.inner.write_at(offset, &bytes[..bytes.len() / 2])?;
+                let died = io::Error::other("the process died (injected)");
+                Err(StoreError::new(&self.path, "write", died))
+            }
+        }
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.inner.len()
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.plan.change(&self.path, "setting the length", || self.inner.set_len(len))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.plan.change(&self.path, "sync", || self.inner.sync())
+    }
+}

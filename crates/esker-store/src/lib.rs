@@ -1,0 +1,121 @@
+//! Bytes at rest.
+//!
+//! A [`Store`] holds files by name and a [`File`] is read and written at positions. Nothing
+//! here knows of variables or ranks. [`LocalStore`] is the file system, [`MemoryStore`] keeps
+//! everything in memory and forgets what was not synced when a test says that the power went,
+//! and decorators add behaviour to any store: [`FaultyStore`] fails, tears or stops at a chosen
+//! call, [`CountingStore`] counts calls and bytes.
+//!
+//! ```
+//! use esker_store::{Access, CreateMode, MemoryStore, Store};
+//! # fn main() -> esker_store::Result<()> {
+//! let store = MemoryStore::default();
+//! let file = store.create("run.nc".as_ref(), CreateMode::New)?;
+//! file.write_at(4, b"data")?;
+//! assert_eq!(file.len()?, 8);
+//! let again = store.open("run.nc".as_ref(), Access::Read)?;
+//! let mut bytes = [1; 8];
+//! assert_eq!(again.read_at(0, &mut bytes)?, 8);
+//! assert_eq!(&bytes, b"\0\0\0\0data");
+//! # Ok(()) }
+//! ```
+//!
+//! Every implementation passes the one test suite in `suite`.
+#![forbid(unsafe_code)]
+
+mod count;
+mod error;
+mod fault;
+mod local;
+mod memory;
+#[doc(hidden)]
+pub mod suite;
+
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
+
+pub use count::{CountingStore, Counts};
+pub use error::{Result, StoreError};
+pub use fault::{Fault, FaultyStore};
+pub use local::LocalStore;
+pub use memory::MemoryStore;
+
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Reading.
+    Read,
+    /// Reading and writing.
+    ReadWrite,
+}
+
+/// What to do when a file to be created exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CreateMode {
+    /// Fail: the file must be new. Of several creators one succeeds.
+    New,
+    /// Empty it.
+    Truncate,
+}
+
+/// A place that holds files by name.
+///
+/// *Atomic*: `rename` replaces its target in one step, for every observer; `create` with
+/// [`CreateMode::New`] has one winner. *Durable*: a rename, create or removal survives power
+/// loss once [`Store::sync_names`] of its directory returned `Ok`; contents once
+/// [`File::sync`] did.
+pub trait Store: Send + Sync + Debug {
+    /// Opens an existing file.
+    fn open(&self, path: &Path, access: Access) -> Result<Arc<dyn File>>;
+
+    /// Creates a file and opens it for reading and writing.
+    fn create(&self, path: &Path, mode: CreateMode) -> Result<Arc<dyn File>>;
+
+    /// Gives the file another name, in place of a file that has it. A file that is open stays
+    /// what it is.
+    fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+
+    /// Removes a file.
+    fn remove(&self, path: &Path) -> Result<()>;
+
+    /// Whether there is a file of this name.
+    fn exists(&self, path: &Path) -> Result<bool>;
+
+    /// The name behind symbolic links, so that a rename replaces the file and not the link.
+    fn resolve(&self, path: &Path) -> Result<std::path::PathBuf>;
+
+    /// Gives `to` the permissions of `from`, where the store has permissions.
+    fn copy_permissions(&self, from: &Path, to: &Path) -> Result<()>;
+
+    /// Makes the creations, renames and removals in the directory of `path` durable.
+    fn sync_names(&self, path: &Path) -> Result<()>;
+}
+
+/// An open file: a growing array of bytes.
+///
+/// Positioned calls may run at the same time from many threads. Bytes never written before
+/// the end read as zeros. What a call wrote is seen by every later read of the file, through
+/// any handle; it survives power loss once a later [`File::sync`] returned `Ok`.
+pub trait File: Send + Sync + Debug {
+    /// Reads into `buf` from `offset`; gives the number of bytes, which is short only at the
+    /// end of the file.
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize>;
+
+    /// Writes all of `bytes` at `offset`. After an error any part of them may be written.
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;
+
+    /// The length in bytes.
+    fn len(&self) -> Result<u64>;
+
+    /// Whether it has no bytes.
+    fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Cuts or extends (with zeros, without writing them where the store can).
+    fn set_len(&self, len: u64) -> Result<()>;
+
+    /// Waits until contents and length are safe from power loss.
+    fn sync(&self) -> Result<()>;
+}

@@ -1,0 +1,129 @@
+//! The file system.
+
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::{Access, CreateMode, File, Result, Store, StoreError};
+
+/// Files of the local (or mounted) file system.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LocalStore;
+
+#[derive(Debug)]
+struct LocalFile {
+    path: PathBuf,
+    file: fs::File,
+}
+
+fn directory_of(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+impl LocalStore {
+    fn wrap(path: &Path, file: io::Result<fs::File>, action: &str) -> Result<Arc<dyn File>> {
+        let file = file.map_err(|e| StoreError::new(path, action, e))?;
+        // A directory opens for reading without complaint; say so now and not at the first read.
+        if file.metadata().is_ok_and(|m| m.is_dir()) {
+            let error = io::Error::new(io::ErrorKind::IsADirectory, "it is a directory");
+            return Err(StoreError::new(path, action, error));
+        }
+        Ok(Arc::new(LocalFile { path: path.to_path_buf(), file }))
+    }
+}
+
+impl Store for LocalStore {
+    fn open(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
+        let write = access == Access::ReadWrite;
+        let action = if write { "open for writing" } else { "open" };
+        LocalStore::wrap(path, OpenOptions::new().read(true).write(write).open(path), action)
+    }
+
+    fn create(&self, path: &Path, mode: CreateMode) -> Result<Arc<dyn File>> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        match mode {
+            CreateMode::New => options.create_new(true),
+            CreateMode::Truncate => options.create(true).truncate(true),
+        };
+        LocalStore::wrap(path, options.open(path), "create")
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        fs::rename(from, to)
+            .map_err(|e| StoreError::new(from, format!("rename to {}", to.display()), e))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        fs::remove_file(path).map_err(|e| StoreError::new(path, "remove", e))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        path.try_exists().map_err(|e| StoreError::new(path, "look-up", e))
+    }
+
+    fn resolve(&self, path: &Path) -> Result<PathBuf> {
+        fs::canonicalize(path).map_err(|e| StoreError::new(path, "look-up", e))
+    }
+
+    fn copy_permissions(&self, from: &Path, to: &Path) -> Result<()> {
+        let permissions = fs::metadata(from).map(|m| m.permissions());
+        permissions
+            .and_then(|p| fs::set_permissions(to, p))
+            .map_err(|e| StoreError::new(to, "setting permissions", e))
+    }
+
+    fn sync_names(&self, path: &Path) -> Result<()> {
+        let directory = directory_of(path);
+        fs::File::open(directory)
+            .and_then(|d| d.sync_all())
+            .map_err(|e| StoreError::new(directory, "sync of the directory", e))
+    }
+}
+
+impl LocalFile {
+    fn failed(&self, what: &str, offset: u64, len: usize, error: io::Error) -> StoreError {
+        StoreError::new(&self.path, format!("{what} of {len} bytes at offset {offset}"), error)
+    }
+}
+
+impl File for LocalFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let mut done = 0;
+        while done < buf.len() {
+            match self.file.read_at(&mut buf[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(self.failed("read", offset, buf.len(), e)),
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        self.file
+            .write_all_at(bytes, offset)
+            .map_err(|e| self.failed("write", offset, bytes.len(), e))
+    }
+
+    fn len(&self) -> Result<u64> {
+        let metadata = self.file.metadata();
+        metadata.map(|m| m.len()).map_err(|e| StoreError::new(&self.path, "look-up of length", e))
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.file
+            .set_len(len)
+            .map_err(|e| StoreError::new(&self.path, format!("setting the length to {len}"), e))
+    }
+
+    fn sync(&self) -> Result<()> {
+        self.file.sync_all().map_err(|e| StoreError::new(&self.path, "sync", e))
+    }
+}

@@ -1,0 +1,186 @@
+//! Files in memory that can lose power.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::{Access, CreateMode, File, Result, Store, StoreError};
+
+/// Files in memory, for tests: [`MemoryStore::lose_power`] takes every file back to what its
+/// last sync promised and every name to what the last [`Store::sync_names`] did.
+#[derive(Debug, Clone, Default)]
+pub struct MemoryStore {
+    names: Arc<Mutex<Names>>,
+}
+
+#[derive(Debug, Default)]
+struct Names {
+    now: BTreeMap<PathBuf, Arc<Contents>>,
+    synced: BTreeMap<PathBuf, Arc<Contents>>,
+}
+
+#[derive(Debug, Default)]
+struct Contents {
+    bytes: Mutex<Bytes>,
+}
+
+#[derive(Debug, Default)]
+struct Bytes {
+    now: Vec<u8>,
+    synced: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct MemoryFile {
+    path: PathBuf,
+    contents: Arc<Contents>,
+    access: Access,
+}
+
+// A test that panics while it holds a lock has failed already; the bytes are still bytes.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn fail(path: &Path, action: &str, kind: io::ErrorKind) -> StoreError {
+    StoreError::new(path, action, kind.into())
+}
+
+impl MemoryStore {
+    /// Everything that was not synced is gone.
+    pub fn lose_power(&self) {
+        let mut names = lock(&self.names);
+        names.now = names.synced.clone();
+        for contents in names.now.values() {
+            let mut bytes = lock(&contents.bytes);
+            bytes.now = bytes.synced.clone();
+        }
+    }
+
+    /// The names of all files.
+    pub fn list(&self) -> Vec<PathBuf> {
+        lock(&self.names).now.keys().cloned().collect()
+    }
+
+    /// A file's bytes, if it exists.
+    pub fn bytes(&self, path: &Path) -> Option<Vec<u8>> {
+        let names = lock(&self.names);
+        names.now.get(path).map(|contents| lock(&contents.bytes).now.clone())
+    }
+}
+
+impl Store for MemoryStore {
+    fn open(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
+        let names = lock(&self.names);
+        let contents = names.now.get(path).cloned();
+        let contents = contents.ok_or_else(|| fail(path, "open", io::ErrorKind::NotFound))?;
+        Ok(Arc::new(MemoryFile { path: path.to_path_buf(), contents, access }))
+    }
+
+    fn create(&self, path: &Path, mode: CreateMode) -> Result<Arc<dyn File>> {
+        let mut names = lock(&self.names);
+        let contents = match names.now.get(path) {
+            Some(_) if mode == CreateMode::New => {
+                return Err(fail(path, "create", io::ErrorKind::AlreadyExists));
+            }
+            Some(contents) => {
+                lock(&contents.bytes).now.clear();
+                contents.clone()
+            }
+            None => {
+                let contents = Arc::new(Contents::default());
+                names.now.insert(path.to_path_buf(), contents.clone());
+                contents
+            }
+        };
+        let access = Access::ReadWrite;
+        Ok(Arc::new(MemoryFile { path: path.to_path_buf(), contents, access }))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        let mut names = lock(&self.names);
+        let contents = names.now.remove(from);
+        let contents = contents.ok_or_else(|| fail(from, "rename", io::ErrorKind::NotFound))?;
+        names.now.insert(to.to_path_buf(), contents);
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        let removed = lock(&self.names).now.remove(path);
+        removed.map(drop).ok_or_else(|| fail(path, "remove", io::ErrorKind::NotFound))
+    }
+
+    fn exists(&self, path: &Path) -> Result<bool> {
+        Ok(lock(&self.names).now.contains_key(path))
+    }
+
+    fn resolve(&self, path: &Path) -> Result<PathBuf> {
+        Ok(path.to_path_buf())
+    }
+
+    fn copy_permissions(&self, _from: &Path, _to: &Path) -> Result<()> {
+        Ok(())
+    }
+
+    fn sync_names(&self, path: &Path) -> Result<()> {
+        let mut names = lock(&self.names);
+        let directory = path.parent();
+        let Names { now, synced } = &mut *names;
+        synced.retain(|name, _| name.parent() != directory);
+        let here = now.iter().filter(|(name, _)| name.parent() == directory);
+        synced.extend(here.map(|(name, contents)| (name.clone(), contents.clone())));
+        Ok(())
+    }
+}
+
+impl MemoryFile {
+    fn writable(&self, action: &str) -> Result<MutexGuard<'_, Bytes>> {
+        match self.access {
+            Access::ReadWrite => Ok(lock(&self.contents.bytes)),
+            Access::Read => Err(fail(&self.path, action, io::ErrorKind::PermissionDenied)),
+        }
+    }
+}
+
+impl File for MemoryFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+        let bytes = lock(&self.contents.bytes);
+        let start = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.now.len());
+        let found = &bytes.now[start..];
+        let n = found.len().min(buf.len());
+        buf[..n].copy_from_slice(&found[..n]);
+        Ok(n)
+    }
+
+    fn write_at(&self, offset: u64, new: &[u8]) -> Result<()> {
+        let mut bytes = self.writable("write")?;
+        let too_large = || fail(&self.path, "write", io::ErrorKind::FileTooLarge);
+        let start = usize::try_from(offset).map_err(|_| too_large())?;
+        let end = start.checked_add(new.len()).ok_or_else(too_large)?;
+        if bytes.now.len() < end && !new.is_empty() {
+            bytes.now.resize(end, 0);
+        }
+        if !new.is_empty() {
+            bytes.now[start..end].copy_from_slice(new);
+        }
+        Ok(())
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(lock(&self.contents.bytes).now.len() as u64)
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        let mut bytes = self.writable("setting the length")?;
+        let too_large = |_| fail(&self.path, "setting the length", io::ErrorKind::FileTooLarge);
+        bytes.now.resize(usize::try_from(len).map_err(too_large)?, 0);
+        Ok(())
+    }
+
+    fn sync(&self) -> Result<()> {
+        let mut bytes = lock(&self.contents.bytes);
+        bytes.synced = bytes.now.clone();
+        Ok(())
+    }
+}
