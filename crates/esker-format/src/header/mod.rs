@@ -85,15 +85,15 @@ impl Header {
     /// Where the data end when there are `records` records: the length of a complete file.
     /// Saturates instead of overflowing.
     pub fn data_end(&self, records: u64) -> u64 {
-        let fixed = self.fixed_end();
-        match self.layout.record_begin {
-            Some(begin) if records > 0 => {
-                let before = (records - 1).saturating_mul(self.layout.record_size);
-                let last = self.last_record_len();
-                fixed.max(begin.saturating_add(before).saturating_add(last))
-            }
-            _ => fixed,
-        }
+        self.fixed_end().max(self.records_end(records).unwrap_or(0))
+    }
+
+    /// Where the record section ends when there are `records` records; `None` when it is
+    /// empty. Saturates instead of overflowing.
+    pub fn records_end(&self, records: u64) -> Option<u64> {
+        let begin = self.layout.record_begin?;
+        let before = records.checked_sub(1)?.saturating_mul(self.layout.record_size);
+        Some(begin.saturating_add(before).saturating_add(self.last_record_len()))
     }
 
     /// Where the fixed-size variables end (the header's end without any), padding included.

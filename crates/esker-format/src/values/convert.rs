@@ -25,7 +25,17 @@ impl ConversionRules {
         ConversionRules { byte_is_unsigned_ok: version != Version::Cdf5 }
     }
 
-    fn is_copy(self, external: ExternalType, memory: MemoryType) -> bool {
+    /// Fails when values of these types do not convert: text and numbers.
+    pub fn check(self, external: ExternalType, memory: MemoryType) -> Result<(), ConvertError> {
+        let is_text = (external == ExternalType::Char, memory == MemoryType::Text);
+        match is_text {
+            (true, true) | (false, false) => Ok(()),
+            _ => Err(ConvertError::TextAndNumber { external, memory }),
+        }
+    }
+
+    /// Whether values of these types differ in byte order alone.
+    pub fn is_copy(self, external: ExternalType, memory: MemoryType) -> bool {
         memory == external.natural()
             || (self.byte_is_unsigned_ok
                 && (external, memory) == (ExternalType::Byte, MemoryType::U8))

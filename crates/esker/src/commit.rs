@@ -1,0 +1,146 @@
+//! How a header reaches the file so that a dying process leaves the old one or the new one.
+//!
+//! - A new dataset grows beside its name and is renamed to it.
+//! - A changed header that fits, with no data in its way, is written in place under a journal.
+//! - When data must move, a new file is built beside the old one and renamed over it: the old
+//!   one is whole until the new one is.
+
+use std::sync::Arc;
+
+use esker_format::{Header, HeaderJournal, values};
+use esker_store::{Access, CreateMode, File};
+
+use crate::base::Base;
+use crate::define::Before;
+use crate::error::Result;
+use crate::fill::fill_range;
+use crate::moving;
+
+/// Commits a dataset that did not exist.
+pub(crate) fn create(base: &Base, header: &Header, fills: &[bool]) -> Result<Arc<dyn File>> {
+    let name = base.new_path();
+    let file = base.store.create(&name, CreateMode::Truncate)?;
+    file.write_at(0, &header.encode())?;
+    file.set_len(header.data_end(0))?;
+    fill_new_fixed(&*file, header, 0, fills)?;
+    base.store.rename(&name, &base.path)?;
+    Ok(file)
+}
+
+/// Commits a redefinition.
+pub(crate) fn update(
+    base: &Base,
+    before: &Before,
+    header: &Header,
+    fills: &[bool],
+) -> Result<Arc<dyn File>> {
+    if stays(before, header) {
+        in_place(base, before, header, fills)?;
+        Ok(before.file.clone())
+    } else {
+        rebuild(base, before, header, fills)
+    }
+}
+
+/// Whether all data that exist stay where they are.
+fn stays(before: &Before, header: &Header) -> bool {
+    let (old, new) = (&before.header, header);
+    let records_stay = before.records == 0 || old.layout.record_size == new.layout.record_size;
+    records_stay
+        && old.vars().zip(&new.layout.places).all(|((_, var, old_place), new_place)| {
+            let empty = before.records == 0 && old.schema.is_record(var);
+            empty || old_place.begin == new_place.begin
+        })
+}
+
+fn in_place(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Result<()> {
+    let file = &*before.file;
+    // Where the new variables are there was nothing, for a reader of the old header.
+    let end = header.data_end(before.records);
+    if file.len()? < end {
+        file.set_len(end)?;
+    }
+    fill_new_fixed(file, header, before.header.layout.places.len(), fills)?;
+    let mut old = vec![0; before.header.layout.header_len as usize];
+    let n = file.read_at(0, &mut old)?;
+    old.truncate(n);
+    let new = header.encode();
+    if old == new {
+        return Ok(());
+    }
+    file.sync()?;
+    write_journal(base, &HeaderJournal { old, new: new.clone() })?;
+    file.write_at(0, &new)?;
+    file.sync()?;
+    remove_journal(base)
+}
+
+fn write_journal(base: &Base, journal: &HeaderJournal) -> Result<()> {
+    let name = base.journal_path();
+    let file = base.store.create(&name, CreateMode::Truncate)?;
+    file.write_at(0, &journal.encode())?;
+    file.sync()?;
+    Ok(base.store.sync_names(&name)?)
+}
+
+fn remove_journal(base: &Base) -> Result<()> {
+    let name = base.journal_path();
+    base.store.remove(&name)?;
+    Ok(base.store.sync_names(&name)?)
+}
+
+/// Finishes a redefinition that was interrupted: writes the new header, but leaves the
+/// number of records as it is.
+pub(crate) fn finish(base: &Base, file: &dyn File, journal: &HeaderJournal) -> Result<()> {
+    let records = journal.numrecs_field();
+    file.write_at(0, &journal.new[..records.start])?;
+    file.write_at(records.end as u64, &journal.new[records.end..])?;
+    file.sync()?;
+    remove_journal(base)
+}
+
+/// Removes a journal that has nothing more to say.
+pub(crate) fn forget(base: &Base) -> Result<()> {
+    remove_journal(base)
+}
+
+fn rebuild(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Result<Arc<dyn File>> {
+    let name = base.new_path();
+    let file = base.store.create(&name, CreateMode::Truncate)?;
+    let built = build(base, before, header, fills, &*file);
+    if let Err(error) = built {
+        // The old file is untouched. The error that counts is the one that we have.
+        let _ = base.store.remove(&name);
+        return Err(error);
+    }
+    base.store.rename(&name, &base.path)?;
+    base.store.sync_names(&base.path)?;
+    // The handle was opened by create; a reopened one has the right name in its errors.
+    Ok(base.store.open(&base.path, Access::ReadWrite)?)
+}
+
+fn build(
+    base: &Base,
+    before: &Before,
+    header: &Header,
+    fills: &[bool],
+    file: &dyn File,
+) -> Result<()> {
+    base.store.copy_permissions(&base.path, &base.new_path())?;
+    file.write_at(0, &header.encode())?;
+    file.set_len(header.data_end(before.records))?;
+    moving::copy_data(before, header, fills, file)?;
+    fill_new_fixed(file, header, before.header.layout.places.len(), fills)?;
+    Ok(file.sync()?)
+}
+
+/// Writes fill values into the fixed-size variables from number `first` on.
+fn fill_new_fixed(file: &dyn File, header: &Header, first: usize, fills: &[bool]) -> Result<()> {
+    for (id, var, place) in header.vars().skip(first) {
+        let wanted = fills.get(id.0).copied().unwrap_or(false);
+        if wanted && !header.schema.is_record(var) {
+            fill_range(file, place.begin, place.vsize, &values::fill_bytes(var))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,220 @@
+//! Errors of the library: one sentence each, with the file, the variable and the numbers.
+
+use std::path::PathBuf;
+
+use esker_format::{ConvertError, DecodeError, RangeReport, SchemaError};
+use esker_store::StoreError;
+
+/// A result of this library.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The system refused.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+
+    /// The file is not classic netCDF, or is damaged.
+    #[error("{}: {source}", path.display())]
+    Decode {
+        /// The file.
+        path: PathBuf,
+        /// Where and what.
+        source: DecodeError,
+    },
+
+    /// A definition that cannot be made.
+    #[error("{}: {source}", path.display())]
+    Schema {
+        /// The file.
+        path: PathBuf,
+        /// What.
+        source: SchemaError,
+    },
+
+    /// No variable of this name or number.
+    #[error("{}: there is no variable {name}{hint}", path.display())]
+    NoSuchVariable {
+        /// The file.
+        path: PathBuf,
+        /// The name in quotes, or the number.
+        name: String,
+        /// The nearest names, or how many there are.
+        hint: String,
+    },
+
+    /// A selection that the variable does not have.
+    #[error("{}: variable \"{var}\": {source}", path.display())]
+    Selection {
+        /// The file.
+        path: PathBuf,
+        /// The variable.
+        var: String,
+        /// What is wrong with it.
+        source: SelectionError,
+    },
+
+    /// The caller's buffer and the selection differ in length.
+    #[error(
+        "{}: variable \"{var}\": the selection has {selected} elements, the buffer {given}",
+        path.display()
+    )]
+    BufferLength {
+        /// The file.
+        path: PathBuf,
+        /// The variable.
+        var: String,
+        /// Elements selected.
+        selected: u64,
+        /// Elements given.
+        given: u64,
+    },
+
+    /// Types that do not convert.
+    #[error("{}: variable \"{var}\": {source}", path.display())]
+    Convert {
+        /// The file.
+        path: PathBuf,
+        /// The variable.
+        var: String,
+        /// What.
+        source: ConvertError,
+    },
+
+    /// Some values did not fit the other type (NC_ERANGE). Everything was transferred; the
+    /// values that did not fit became fill values.
+    #[error("{}: variable \"{var}\": {report}; the rest was transferred", path.display())]
+    Range {
+        /// The file.
+        path: PathBuf,
+        /// The variable.
+        var: String,
+        /// How many and which was the first.
+        report: RangeReport,
+    },
+
+    /// The file ends before the data that were asked for.
+    #[error(
+        "{}: variable \"{var}\": its data reach to byte {needed}, but the file ends at {file_len}: \
+         it was cut short, or these values were never written",
+        path.display()
+    )]
+    ShortFile {
+        /// The file.
+        path: PathBuf,
+        /// The variable.
+        var: String,
+        /// Where the data asked for end.
+        needed: u64,
+        /// Where the file ends.
+        file_len: u64,
+    },
+
+    /// A change of a dataset that was opened for reading.
+    #[error("{}: cannot {what}: it is open for reading only", path.display())]
+    ReadOnly {
+        /// The file.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+    },
+
+    /// Variables that share bytes, in a file opened for writing.
+    #[error(
+        "{}: cannot be written: variables \"{first}\" and \"{second}\" overlap at byte {offset}; \
+         it can be read, and copied to a sound file",
+        path.display()
+    )]
+    Overlap {
+        /// The file.
+        path: PathBuf,
+        /// One variable.
+        first: String,
+        /// The other.
+        second: String,
+        /// The first byte both have.
+        offset: u64,
+    },
+
+    /// A redefinition was interrupted and its journal does not fit the file.
+    #[error(
+        "{}: a redefinition was interrupted, and {} does not fit the file any more: {why}; \
+         remove it when the file is as you want it",
+        path.display(),
+        journal.display()
+    )]
+    StaleJournal {
+        /// The file.
+        path: PathBuf,
+        /// The journal beside it.
+        journal: PathBuf,
+        /// What does not fit.
+        why: &'static str,
+    },
+
+    /// The number of records cannot be stored.
+    #[error("{}: {records} records cannot be stored in {version}: {max} can", path.display())]
+    TooManyRecords {
+        /// The file.
+        path: PathBuf,
+        /// Records wanted.
+        records: u64,
+        /// The file version.
+        version: esker_format::Version,
+        /// Records possible.
+        max: u64,
+    },
+}
+
+/// What is wrong with a selection.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SelectionError {
+    /// Another number of dimensions than the variable has.
+    #[error("the selection has {given} dimensions, the variable {expected}")]
+    Rank {
+        /// Dimensions of the variable.
+        expected: usize,
+        /// Dimensions of the selection.
+        given: usize,
+    },
+    /// Beyond the end of a dimension.
+    #[error(
+        "dimension \"{dim}\" has length {len}: start {start}, count {count}, stride {stride} \
+         goes beyond it"
+    )]
+    OutOfBounds {
+        /// The dimension.
+        dim: String,
+        /// Its length.
+        len: u64,
+        /// The start asked for.
+        start: u64,
+        /// The count asked for.
+        count: u64,
+        /// The stride asked for.
+        stride: u64,
+    },
+    /// A stride of 0.
+    #[error("the stride of dimension \"{dim}\" is 0")]
+    ZeroStride {
+        /// The dimension.
+        dim: String,
+    },
+    /// More elements than can be counted.
+    #[error("the selection has more elements than fit 63 bits")]
+    TooLarge,
+    /// The data for a whole record variable are not whole records.
+    #[error("{given} elements are not a whole number of records of {record} elements")]
+    NotWholeRecords {
+        /// Elements given.
+        given: u64,
+        /// Elements of one record.
+        record: u64,
+    },
+    /// Appending to a variable that has no records.
+    #[error("it has no record dimension, so nothing can be appended")]
+    NotRecord,
+}

@@ -1,0 +1,150 @@
+//! Copying the data of one layout into another, in bounded memory.
+
+use esker_format::{Header, values};
+use esker_store::File;
+
+use crate::define::Before;
+use crate::error::{Error, Result};
+
+/// Bytes held at a time.
+const BUFFER: u64 = 4 << 20;
+
+/// Copies all data of `before` to where `header` has them in `to`, with fill values in the
+/// records of variables that are new and filled.
+pub(crate) fn copy_data(
+    before: &Before,
+    header: &Header,
+    fills: &[bool],
+    to: &dyn File,
+) -> Result<()> {
+    let old = &before.header;
+    for (id, var, from) in old.vars() {
+        if !old.schema.is_record(var) {
+            let place = &header.layout.places[id.0];
+            copy_range(&*before.file, from.begin, to, place.begin, from.bytes)?;
+        }
+    }
+    if before.records == 0 || old.layout.record_begin.is_none() {
+        return Ok(());
+    }
+    if same_records(old, header) {
+        // One long copy when the records themselves did not change.
+        let (from, place) = (old.layout.record_begin, header.layout.record_begin);
+        let (from, place) = (from.unwrap_or(0), place.unwrap_or(0));
+        let len = old.data_end(before.records) - from;
+        return copy_range(&*before.file, from, to, place, len);
+    }
+    copy_records(before, header, fills, to)
+}
+
+/// Whether a record has the same bytes in both layouts.
+fn same_records(old: &Header, new: &Header) -> bool {
+    let base = |h: &Header| h.layout.record_begin.unwrap_or(0);
+    let pairs = old.vars().zip(&new.layout.places);
+    old.layout.record_size == new.layout.record_size
+        && pairs
+            .filter(|((_, var, _), _)| old.schema.is_record(var))
+            .all(|((_, _, from), to)| from.begin - base(old) == to.begin - base(new))
+}
+
+/// Copies `len` bytes; what the source does not have any more stays as it is in `to`.
+fn copy_range(from: &dyn File, mut at: u64, to: &dyn File, mut place: u64, len: u64) -> Result<()> {
+    let mut buffer = vec![0; len.min(BUFFER) as usize];
+    let mut left = len;
+    while left > 0 {
+        let part = &mut buffer[..left.min(BUFFER) as usize];
+        let n = from.read_at(at, part)?;
+        to.write_at(place, &part[..n])?;
+        if n < part.len() {
+            break;
+        }
+        (at, place, left) = (at + n as u64, place + n as u64, left - n as u64);
+    }
+    Ok(())
+}
+
+/// A variable's bytes in a record of the old and of the new layout.
+struct Piece {
+    from: Option<u64>,
+    to: u64,
+    bytes: u64,
+    fill: Option<Vec<u8>>,
+}
+
+/// Copies records whose shape changed: as many at a time as the buffers hold, or, when one
+/// record is larger than a buffer, variable by variable.
+fn copy_records(before: &Before, header: &Header, fills: &[bool], to: &dyn File) -> Result<()> {
+    let old = &before.header;
+    let (old_begin, new_begin) = match (old.layout.record_begin, header.layout.record_begin) {
+        (Some(old), Some(new)) => (old, new),
+        _ => return Ok(()),
+    };
+    let (old_size, new_size) = (old.layout.record_size, header.layout.record_size);
+    let pieces: Vec<Piece> = header
+        .vars()
+        .filter(|(_, var, _)| header.schema.is_record(var))
+        .map(|(id, var, place)| {
+            let from = old.layout.places.get(id.0).map(|p| p.begin - old_begin);
+            let wanted = from.is_none() && fills.get(id.0).copied().unwrap_or(false);
+            let fill = wanted.then(|| values::fill_bytes(var));
+            Piece { from, to: place.begin - new_begin, bytes: place.bytes, fill }
+        })
+        .collect();
+    if new_size.max(old_size) > BUFFER {
+        return copy_large_records(before, header, &pieces, to);
+    }
+    let batch = (BUFFER / new_size.max(old_size).max(1)).max(1);
+    let mut read = vec![0; (batch * old_size) as usize];
+    let mut record = 0;
+    while record < before.records {
+        let n = batch.min(before.records - record);
+        let source = &mut read[..(n * old_size) as usize];
+        let got = before.file.read_at(old_begin + record * old_size, source)?;
+        source[got..].fill(0);
+        let mut write = vec![0; (n * new_size) as usize];
+        for i in 0..n {
+            for piece in &pieces {
+                let start = (i * new_size + piece.to) as usize;
+                let target = &mut write[start..start + piece.bytes as usize];
+                match (piece.from, &piece.fill) {
+                    (Some(from), _) => {
+                        let start = (i * old_size + from) as usize;
+                        target.copy_from_slice(&source[start..start + piece.bytes as usize]);
+                    }
+                    (None, Some(fill)) => {
+                        target.chunks_mut(fill.len()).for_each(|c| c.copy_from_slice(fill));
+                    }
+                    (None, None) => {}
+                }
+            }
+        }
+        to.write_at(new_begin + record * new_size, &write)?;
+        record += n;
+    }
+    Ok(())
+}
+
+fn copy_large_records(
+    before: &Before,
+    header: &Header,
+    pieces: &[Piece],
+    to: &dyn File,
+) -> Result<()> {
+    let old = &before.header.layout;
+    let new = &header.layout;
+    let (old_begin, new_begin) = (old.record_begin.unwrap_or(0), new.record_begin.unwrap_or(0));
+    for record in 0..before.records {
+        for piece in pieces {
+            let place = new_begin + record * new.record_size + piece.to;
+            match (piece.from, &piece.fill) {
+                (Some(from), _) => {
+                    let at = old_begin + record * old.record_size + from;
+                    copy_range(&*before.file, at, to, place, piece.bytes)?;
+                }
+                (None, Some(fill)) => crate::fill::fill_range(to, place, piece.bytes, fill)?,
+                (None, None) => {}
+            }
+        }
+    }
+    Ok::<(), Error>(())
+}

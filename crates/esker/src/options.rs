@@ -1,0 +1,124 @@
+//! How a dataset is created and opened.
+
+use std::sync::Arc;
+
+use esker_format::{Alignment, Version};
+use esker_store::{LocalStore, Store};
+
+/// What values that nobody wrote are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum FillMode {
+    /// Fill values: the variable's `_FillValue`, or the type's default. They are written when
+    /// a variable is defined and when records come into being.
+    #[default]
+    Fill,
+    /// Unspecified (zeros, in a new file). Saves writing everything twice; for programs that
+    /// write every element.
+    NoFill,
+}
+
+/// How to create a dataset.
+#[derive(Debug, Clone)]
+pub struct CreateOptions {
+    pub(crate) version: Version,
+    pub(crate) clobber: bool,
+    pub(crate) fill: FillMode,
+    pub(crate) align: Alignment,
+    pub(crate) store: Arc<dyn Store>,
+}
+
+impl Default for CreateOptions {
+    fn default() -> Self {
+        CreateOptions {
+            version: Version::Cdf5,
+            clobber: true,
+            fill: FillMode::Fill,
+            align: Alignment::default(),
+            store: Arc::new(LocalStore),
+        }
+    }
+}
+
+impl CreateOptions {
+    /// CDF-5, replacing a file of the same name, with fill values, packed.
+    pub fn new() -> CreateOptions {
+        CreateOptions::default()
+    }
+
+    /// The file version.
+    pub fn version(mut self, version: Version) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// Whether a file of the same name is replaced; if not, it is an error.
+    pub fn clobber(mut self, clobber: bool) -> Self {
+        self.clobber = clobber;
+        self
+    }
+
+    /// The fill mode of variables that do not choose their own.
+    pub fn fill(mut self, fill: FillMode) -> Self {
+        self.fill = fill;
+        self
+    }
+
+    /// How the data section is aligned.
+    pub fn align(mut self, align: Alignment) -> Self {
+        self.align = align;
+        self
+    }
+
+    /// Where the file is: another store than the local file system.
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = store;
+        self
+    }
+}
+
+/// How to open a dataset.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    pub(crate) writable: bool,
+    pub(crate) fill: FillMode,
+    pub(crate) align: Alignment,
+    pub(crate) store: Arc<dyn Store>,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        let (fill, align) = (FillMode::Fill, Alignment::default());
+        OpenOptions { writable: false, fill, align, store: Arc::new(LocalStore) }
+    }
+}
+
+impl OpenOptions {
+    /// For reading, from the local file system.
+    pub fn new() -> OpenOptions {
+        OpenOptions::default()
+    }
+
+    /// Whether it can be changed.
+    pub fn writable(mut self, writable: bool) -> Self {
+        self.writable = writable;
+        self
+    }
+
+    /// The fill mode of variables that do not choose their own.
+    pub fn fill(mut self, fill: FillMode) -> Self {
+        self.fill = fill;
+        self
+    }
+
+    /// How the data section is aligned if a redefinition has to move it.
+    pub fn align(mut self, align: Alignment) -> Self {
+        self.align = align;
+        self
+    }
+
+    /// Where the file is: another store than the local file system.
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = store;
+        self
+    }
+}

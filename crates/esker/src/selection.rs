@@ -1,0 +1,241 @@
+//! What is meant: hyperslabs of a variable.
+//!
+//! A [`Selection`] is a list of hyperslabs, kept as flat arrays so that a list of a million
+//! short runs costs a million small entries and nothing more. Most have one.
+
+use esker_format::{DimLen, Header, VarId};
+
+use crate::error::SelectionError;
+use crate::pattern::Pattern;
+
+/// Which elements of a variable: everything, or a list of hyperslabs (start, count, stride).
+///
+/// The elements are in the order of the list and, within a hyperslab, with the last dimension
+/// fastest.
+///
+/// ```
+/// use esker::Selection;
+/// let plane = Selection::slab(&[0, 10, 0], &[1, 1, 360]);
+/// let every_other = Selection::strided(&[0, 0, 0], &[1, 90, 180], &[1, 2, 2]);
+/// let point = Selection::element(&[0, 45, 90]);
+/// # let _ = (plane, every_other, point);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Selection {
+    slabs: Option<Slabs>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Slabs {
+    rank: usize,
+    /// How many there are (start and count are empty for scalars).
+    len: usize,
+    start: Vec<u64>,
+    count: Vec<u64>,
+    /// Empty when every stride is 1.
+    stride: Vec<u64>,
+}
+
+impl Selection {
+    /// The whole variable. Writing one to a record variable writes as many records as the
+    /// data have, from record 0.
+    pub fn all() -> Selection {
+        Selection { slabs: None }
+    }
+
+    /// A block of `count` elements from `start` in each dimension.
+    pub fn slab(start: &[u64], count: &[u64]) -> Selection {
+        Selection::strided(start, count, &[])
+    }
+
+    /// `count` elements from `start` in steps of `stride` in each dimension. An empty
+    /// `stride` means 1 everywhere.
+    pub fn strided(start: &[u64], count: &[u64], stride: &[u64]) -> Selection {
+        let (start, count, stride) = (start.to_vec(), count.to_vec(), stride.to_vec());
+        Selection { slabs: Some(Slabs { rank: start.len(), len: 1, start, count, stride }) }
+    }
+
+    /// One element.
+    pub fn element(index: &[u64]) -> Selection {
+        Selection::slab(index, &vec![1; index.len()])
+    }
+}
+
+/// A selection that was checked against a variable: only valid hyperslabs are left.
+#[derive(Debug, Clone)]
+pub(crate) struct Checked {
+    slabs: Slabs,
+    /// Elements selected.
+    pub(crate) elements: u64,
+    /// Records that the variable has at least when all of this is written.
+    pub(crate) records: u64,
+}
+
+/// What a selection is for: reading stops at the last record, writing may go beyond it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Read,
+    /// With this many elements at hand, from which the records of a whole variable follow.
+    Write {
+        elements: u64,
+    },
+}
+
+impl Selection {
+    /// Checks every hyperslab against the variable's shape.
+    pub(crate) fn check(
+        &self,
+        header: &Header,
+        var: VarId,
+        records: u64,
+        purpose: Purpose,
+    ) -> Result<Checked, SelectionError> {
+        let variable = &header.schema.vars.as_slice()[var.0];
+        let mut shape = header.schema.shape(variable, records);
+        let is_record = header.schema.is_record(variable);
+        let slabs = match &self.slabs {
+            Some(slabs) => {
+                if is_record && purpose != Purpose::Read {
+                    shape[0] = header.schema.version.max_count();
+                }
+                slabs.clone()
+            }
+            None => {
+                if let (true, Purpose::Write { elements }) = (is_record, purpose) {
+                    shape[0] = whole_records(&shape[1..], elements)?;
+                }
+                let start = vec![0; shape.len()];
+                Slabs { rank: shape.len(), len: 1, start, count: shape.clone(), stride: vec![] }
+            }
+        };
+        let dim_name = |d: usize| {
+            let dim = variable.dims.get(d).and_then(|id| header.schema.dims.at(id.0));
+            dim.map_or(String::new(), |dim| dim.name.to_string())
+        };
+        let rank = shape.len();
+        let lists = [slabs.start.len(), slabs.count.len()];
+        let strides = slabs.stride.len();
+        let wrong = lists.into_iter().find(|n| *n != rank * slabs.len);
+        let wrong = wrong.or((strides != 0 && strides != rank * slabs.len).then_some(strides));
+        if slabs.rank != rank || wrong.is_some() {
+            let given = if slabs.rank != rank { slabs.rank } else { wrong.unwrap_or(0) };
+            return Err(SelectionError::Rank { expected: rank, given });
+        }
+        let mut elements: u64 = 0;
+        let mut needed = 0;
+        for slab in slabs.iter() {
+            let mut product: u64 = 1;
+            for (d, len) in shape.iter().copied().enumerate() {
+                let (start, count, stride) = (slab.start[d], slab.count[d], slab.stride_of(d));
+                if stride == 0 {
+                    return Err(SelectionError::ZeroStride { dim: dim_name(d) });
+                }
+                // A count of 0 may start at the end, as in netCDF.
+                let last = match count {
+                    0 => Some(start),
+                    _ => (count - 1).checked_mul(stride).and_then(|n| n.checked_add(start)),
+                };
+                let limit = if count == 0 { len.saturating_add(1) } else { len };
+                if last.is_none_or(|last| last >= limit) {
+                    let is_open = is_record && d == 0;
+                    let len = if is_open { records } else { len };
+                    let dim = dim_name(d);
+                    return Err(SelectionError::OutOfBounds { dim, len, start, count, stride });
+                }
+                product = product.checked_mul(count).ok_or(SelectionError::TooLarge)?;
+            }
+            if is_record && product > 0 {
+                let last = slab.start[0] + (slab.count[0] - 1) * slab.stride_of(0);
+                needed = needed.max(last + 1);
+            }
+            elements = elements.checked_add(product).ok_or(SelectionError::TooLarge)?;
+        }
+        if elements > i64::MAX as u64 {
+            return Err(SelectionError::TooLarge);
+        }
+        Ok(Checked { slabs, elements, records: needed })
+    }
+}
+
+/// How many records `elements` elements make up.
+fn whole_records(record_shape: &[u64], elements: u64) -> Result<u64, SelectionError> {
+    let record = record_shape.iter().try_fold(1u64, |n, len| n.checked_mul(*len));
+    let record = record.ok_or(SelectionError::TooLarge)?;
+    if record == 0 || !elements.is_multiple_of(record) {
+        return Err(SelectionError::NotWholeRecords { given: elements, record });
+    }
+    Ok(elements / record)
+}
+
+/// One hyperslab of a list.
+#[derive(Debug, Clone, Copy)]
+struct Slab<'a> {
+    start: &'a [u64],
+    count: &'a [u64],
+    stride: &'a [u64],
+}
+
+impl Slab<'_> {
+    fn stride_of(&self, d: usize) -> u64 {
+        self.stride.get(d).copied().unwrap_or(1)
+    }
+}
+
+impl Slabs {
+    fn iter(&self) -> impl Iterator<Item = Slab<'_>> {
+        (0..self.len).map(|i| {
+            let at = i * self.rank..(i + 1) * self.rank;
+            let stride = if self.stride.is_empty() { &[][..] } else { &self.stride[at.clone()] };
+            Slab { start: &self.start[at.clone()], count: &self.count[at], stride }
+        })
+    }
+}
+
+impl Checked {
+    /// The byte pattern of each hyperslab that has elements, in the order of the list.
+    pub(crate) fn patterns<'a>(
+        &'a self,
+        header: &'a Header,
+        var: VarId,
+    ) -> impl Iterator<Item = Pattern> + 'a {
+        let steps = file_steps(header, var);
+        let place = header.layout.places[var.0];
+        let size = header.schema.vars.as_slice()[var.0].ty.size();
+        self.slabs.iter().filter(|s| s.count.iter().all(|c| *c > 0)).map(move |slab| {
+            let dims = steps.iter().enumerate();
+            let offset: u64 = dims.clone().map(|(d, step)| slab.start[d] * step).sum();
+            let levels = dims.map(|(d, step)| (slab.count[d], step * slab.stride_of(d)));
+            Pattern::new(place.begin + offset, size, levels)
+        })
+    }
+
+    /// Whether this is all of records `0..records` and more cannot be selected of them:
+    /// one hyperslab over everything but the first dimension.
+    pub(crate) fn whole_records(&self, shape: &[u64]) -> Option<std::ops::Range<u64>> {
+        let slab = match (self.slabs.len, self.slabs.iter().next()) {
+            (1, Some(slab)) => slab,
+            _ => return None,
+        };
+        let whole = (1..shape.len()).all(|d| slab.start[d] == 0 && slab.count[d] == shape[d]);
+        let dense = slab.stride_of(0) == 1 || slab.count[0] == 1;
+        (whole && dense).then(|| slab.start[0]..slab.start[0] + slab.count[0])
+    }
+}
+
+/// Bytes in the file from one index of a dimension to the next.
+fn file_steps(header: &Header, var: VarId) -> Vec<u64> {
+    let variable = &header.schema.vars.as_slice()[var.0];
+    let mut step = variable.ty.size();
+    let mut steps = vec![0; variable.dims.len()];
+    for (d, dim) in variable.dims.iter().enumerate().rev() {
+        match header.schema.dims.as_slice()[dim.0].len {
+            DimLen::Fixed(len) => {
+                steps[d] = step;
+                // The product is the variable's size, which was checked to fit.
+                step = step.saturating_mul(len);
+            }
+            DimLen::Unlimited => steps[d] = header.layout.record_size,
+        }
+    }
+    steps
+}
