@@ -44,7 +44,7 @@
 //!     ds.put_all(t, &Selection::slab(&[100 * rank], &[100]), &mine)?;
 //!     ds.close()
 //! });
-//! # outcomes.unwrap().into_iter().for_each(|outcome| outcome.unwrap());
+//! # outcomes.into_iter().for_each(|outcome| outcome.unwrap());
 //! ```
 //!
 //! The road of a write, which is also the order to read the modules in: `access` queues it as
