@@ -71,9 +71,12 @@ impl Dataset {
         let Some((journal, state)) = base.journal(file)? else {
             return read_header(&base.path, file);
         };
+        let store = &*base.store;
         match (state, base.writable) {
-            (HeaderState::New, true) => commit::forget(base)?,
-            (HeaderState::Old | HeaderState::Torn, true) => commit::finish(base, file, &journal)?,
+            (HeaderState::New, true) => commit::remove_journal(store, &base.path)?,
+            (HeaderState::Old | HeaderState::Torn, true) => {
+                commit::finish_redefinition(store, &base.path, file, &journal)?;
+            }
             (HeaderState::Foreign, true) => {
                 return Err(Error::StaleJournal {
                     path: base.path.clone(),
