@@ -176,7 +176,7 @@ impl<'a> Decoder<'a> {
             let name = self.name(Object::Dim(number))?;
             let offset = self.cursor.offset();
             let object = Object::NamedDim(&name);
-            let len = match self.cursor.count("the dimension's length", object)? {
+            let len = match self.cursor.dim_len(object)? {
                 0 => match &unlimited {
                     None => {
                         unlimited = Some(name.clone());
@@ -292,7 +292,6 @@ impl<'a> Decoder<'a> {
         let len = self.cursor.count_of("the length of the name", 1, object)?;
         let at = self.cursor.offset();
         let bytes = self.cursor.take(len, "the name", object)?;
-        self.padding(bytes.len(), "the name", object)?;
         let text = match std::str::from_utf8(bytes) {
             Ok(text) => Cow::Borrowed(text),
             Err(error) => {
@@ -304,6 +303,8 @@ impl<'a> Decoder<'a> {
             }
         };
         let normal = name::normalise(&text);
+        let object = object.named(&normal);
+        self.padding(bytes.len(), "the name", object)?;
         let fault =
             if *normal == *text { name::fault(&text) } else { Some("it is not in normal form C") };
         if let Some(fault) = fault {
