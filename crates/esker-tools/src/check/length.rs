@@ -136,8 +136,8 @@ fn trailing(header: &Header, extent: &Extent, file: &dyn File) -> esker::Result<
             ", as if each record were padded to {padded} bytes; a single record variable is not \
              padded, so readers take the padding for values"
         );
-    } else if size > 0 {
-        let (whole, rest) = (n / size, n % size);
+    } else if let Some(whole) = n.checked_div(size) {
+        let rest = n % size;
         sentence += &match (whole, rest) {
             (0, _) => format!(": a part of a record ({size} bytes)"),
             (_, 0) => format!(": as many as {}", more(whole)),
