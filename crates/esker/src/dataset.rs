@@ -59,7 +59,7 @@ impl Dataset {
         let base = Base { store, path, writable, align, fill };
         let header = Dataset::settle(&base, &*file)?;
         if writable {
-            sound::require(&base.path, &header, header.records(file.len()?))?;
+            sound::require(&base.path, &header)?;
         }
         let records = header.records(file.len()?);
         let fills = vec![None; header.schema.vars.len()];
