@@ -1,0 +1,15 @@
+//! What people do with whole files.
+//!
+//! Each module is one thing that a person asks of a classic netCDF file, and holds all of its
+//! logic, so that the command `esker` and the Python package stay thin:
+//!
+//! - [`check`]: whether a file is what the specification says, where it is not, and what can
+//!   be mended without guessing.
+//!
+//! [`Progress`] tells a caller how far a long task is. Nothing here prints.
+#![forbid(unsafe_code)]
+
+pub mod check;
+mod progress;
+
+pub use progress::{Progress, Unseen};
