@@ -37,15 +37,17 @@ pub(crate) enum Failure {
 pub(crate) type Ended = Result<Outcome, Failure>;
 
 impl Failure {
-    /// A failure that is about one file: `FILE: sentence`.
+    /// A failure that is about one file: `FILE: sentence`, with the name that the user gave.
     ///
-    /// A library's error may begin with the file's name already; it is not said twice.
+    /// A library's error may begin with the file's name already, or with the name that it has
+    /// behind symbolic links; that is left out.
     pub(crate) fn file(path: impl AsRef<Path>, error: impl Display) -> Failure {
-        let (name, error) = (path.as_ref().display().to_string(), error.to_string());
-        match error.strip_prefix(&name) {
-            Some(rest) if rest.starts_with(':') => Failure::Sentence(error),
-            _ => Failure::Sentence(format!("{name}: {error}")),
-        }
+        let (path, error) = (path.as_ref(), error.to_string());
+        let resolved = path.canonicalize().unwrap_or_default();
+        let without =
+            |name: &Path| error.strip_prefix(&*name.to_string_lossy())?.strip_prefix(": ");
+        let sentence = without(path).or_else(|| without(&resolved)).unwrap_or(&error);
+        Failure::Sentence(format!("{}: {sentence}", path.display()))
     }
 
     /// A failure that is about no file in particular.
@@ -70,5 +72,42 @@ impl From<serde_json::Error> for Failure {
             Some(kind) => io::Error::from(kind).into(),
             None => Failure::Sentence(format!("JSON cannot be written: {error}")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(failure: Failure) -> String {
+        match failure {
+            Failure::Sentence(text) => text,
+            Failure::ClosedPipe => String::new(),
+        }
+    }
+
+    #[test]
+    fn a_file_is_named_once_and_as_the_user_does() {
+        let directory = tempfile::tempdir().unwrap();
+        let (real, link) = (directory.path().join("real.nc"), directory.path().join("link.nc"));
+        std::fs::write(&real, "").unwrap();
+        let real = real.canonicalize().unwrap();
+        let shown = link.display();
+        assert_eq!(text(Failure::file(&link, "it is empty")), format!("{shown}: it is empty"));
+        let named = format!("{shown}: it is empty");
+        assert_eq!(text(Failure::file(&link, &named)), named);
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(&real, &link).unwrap();
+            let error = format!("{}: it is empty", real.display());
+            assert_eq!(text(Failure::file(&link, error)), format!("{shown}: it is empty"));
+        }
+    }
+
+    #[test]
+    fn a_closed_pipe_is_told_from_a_full_disk() {
+        let kind = |kind| Failure::from(io::Error::from(kind));
+        assert!(matches!(kind(io::ErrorKind::BrokenPipe), Failure::ClosedPipe));
+        assert!(matches!(kind(io::ErrorKind::StorageFull), Failure::Sentence(_)));
     }
 }

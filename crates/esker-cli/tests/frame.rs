@@ -3,9 +3,6 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
-
 use common::{esker, good, run};
 
 const COMMANDS: [&str; 10] =
@@ -109,27 +106,12 @@ fn every_command_has_a_page_in_the_manual() {
     assert!(good(&["man"]).contains("Look at, make, check, copy"));
 }
 
-/// `esker … | head -1`: the reader goes away after one line.
-fn first_line_then_closed(arguments: &[&str]) -> (String, Option<i32>, String) {
-    let mut child = esker(arguments)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary starts");
-    let mut line = String::new();
-    let mut out = BufReader::with_capacity(1, child.stdout.take().expect("a pipe"));
-    out.read_line(&mut line).expect("a line");
-    drop(out);
-    let ended = child.wait_with_output().expect("it ends");
-    (line, ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
-}
-
 #[test]
 fn a_closed_pipe_ends_the_command_quietly() {
     let calls: [&[&str]; 4] =
         [&["completions", "bash"], &["completions", "zsh"], &["man", "copy"], &["copy", "--help"]];
     for call in calls {
-        let (line, code, err) = first_line_then_closed(call);
+        let (line, code, err) = common::first_line_then_closed(call);
         assert!(!line.is_empty(), "{call:?}");
         assert_eq!((code, err.as_str()), (Some(0), ""), "{call:?}");
     }

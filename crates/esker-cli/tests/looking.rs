@@ -119,6 +119,24 @@ fn an_unknown_variable_is_named_with_its_nearest() {
 }
 
 #[test]
+fn long_output_stops_when_nobody_reads_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("long.nc");
+    let mut define = Dataset::create(&path, CreateOptions::new()).unwrap();
+    let time = define.add_dim("time", DimLen::Unlimited).unwrap();
+    let var = define.add_var("v", ExternalType::Byte, &[time]).unwrap();
+    let mut dataset = define.enddef().unwrap();
+    dataset.append(var, &vec![1i8; 200_000]).unwrap();
+    dataset.close().unwrap();
+    let path = path.to_str().unwrap();
+    for call in [&["offsets", "-r", path][..], &["offsets", "-r", "--json", path]] {
+        let (line, code, err) = common::first_line_then_closed(call);
+        assert!(!line.is_empty(), "{call:?}");
+        assert_eq!((code, err.as_str()), (Some(0), ""), "{call:?}");
+    }
+}
+
+#[test]
 fn colours_come_only_when_wanted() {
     with_small(|path| {
         assert!(!good(&["info", path]).contains('\x1b'));

@@ -12,10 +12,14 @@ pub(super) fn open(path: &Path) -> Result<Dataset, Failure> {
 }
 
 /// The variables of these names, in this order; all variables when there are no names.
-pub(super) fn variables(dataset: &Dataset, names: &[String]) -> Result<Vec<VarId>, Failure> {
+pub(super) fn variables(
+    path: &Path,
+    dataset: &Dataset,
+    names: &[String],
+) -> Result<Vec<VarId>, Failure> {
     if names.is_empty() {
         return Ok((0..dataset.schema().vars.len()).map(VarId).collect());
     }
     let vars = names.iter().map(|name| dataset.var(name));
-    vars.collect::<Result<_, _>>().map_err(Failure::sentence)
+    vars.collect::<Result<_, _>>().map_err(|error| Failure::file(path, error))
 }

@@ -1,8 +1,9 @@
 //! Running the binary, and what tests ask of a run.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 /// The binary with a plain environment: no colours, no terminal.
 pub fn esker(arguments: &[&str]) -> Command {
@@ -76,4 +77,19 @@ pub fn have(program: &str) -> bool {
         println!("skipped: {program} is not installed");
     }
     there
+}
+
+/// `esker … | head -1`: the reader goes away after one line.
+pub fn first_line_then_closed(arguments: &[&str]) -> (String, Option<i32>, String) {
+    let mut child = esker(arguments)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary starts");
+    let mut line = String::new();
+    let mut out = BufReader::with_capacity(1, child.stdout.take().expect("a pipe"));
+    out.read_line(&mut line).expect("a line");
+    drop(out);
+    let ended = child.wait_with_output().expect("it ends");
+    (line, ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
 }

@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     )?;
     // The temporary directory's name is nobody's concern.
     let shown = if temporary.is_some() { PathBuf::from("demo.nc") } else { path.clone() };
-    let vars = opening::variables(&dataset, &[])?;
+    let vars = opening::variables(&path, &dataset, &[])?;
     let facts = Facts::of(&shown, &dataset, &vars).map_err(fail)?;
     text::write(screen, &facts, false)?;
 

@@ -40,8 +40,9 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     let dataset = opening::open(&arguments.file)?;
-    let vars = opening::variables(&dataset, &arguments.vars)?;
-    let mut facts = Facts::of(&arguments.file, &dataset, &vars).map_err(Failure::sentence)?;
+    let fail = |error: esker::Error| Failure::file(&arguments.file, error);
+    let vars = opening::variables(&arguments.file, &dataset, &arguments.vars)?;
+    let mut facts = Facts::of(&arguments.file, &dataset, &vars).map_err(fail)?;
     let mut unread = None;
     if arguments.stats {
         let mut bar = screen.bar("reading");
@@ -51,7 +52,7 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
         for (fact, found) in facts.variables.iter_mut().zip(all) {
             match found {
                 Ok(found) => fact.statistics = Some(found),
-                Err(error) => unread = Some(Failure::sentence(error)),
+                Err(error) => unread = Some(fail(error)),
             }
         }
     }

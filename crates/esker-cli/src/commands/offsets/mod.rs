@@ -54,12 +54,13 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     let dataset = opening::open(&arguments.file)?;
     let schema = dataset.schema();
-    let offsets = Offsets::of(dataset.header(), dataset.file_len().map_err(Failure::sentence)?);
+    let file_len = dataset.file_len().map_err(|error| Failure::file(&arguments.file, error))?;
+    let offsets = Offsets::of(dataset.header(), file_len);
     if arguments.has_gaps {
         writeln!(screen, "{}", u8::from(offsets.has_gaps()))?;
         return Ok(Outcome::Good);
     }
-    let vars = opening::variables(&dataset, &arguments.vars)?;
+    let vars = opening::variables(&arguments.file, &dataset, &arguments.vars)?;
     let by_variable = offsets.by_variable();
     let mut places: Vec<&Place> =
         vars.iter().filter_map(|var| by_variable.get(var).copied()).collect();
