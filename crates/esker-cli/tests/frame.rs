@@ -99,7 +99,7 @@ fn every_command_has_a_page_in_the_manual() {
     assert_eq!((run.code, run.out.as_str()), (Some(0), ""));
     for command in COMMANDS {
         let page = std::fs::read_to_string(path.join(format!("esker-{command}.1"))).unwrap();
-        assert!(page.contains(".SH SYNOPSIS") && page.contains("Examples:"), "{command}");
+        assert!(page.contains(".SH SYNOPSIS") && page.contains(".SH EXAMPLES"), "{command}");
         assert!(good(&["man", command]).contains(".SH SYNOPSIS"));
     }
     assert!(path.join("esker.1").is_file());

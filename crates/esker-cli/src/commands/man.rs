@@ -1,6 +1,6 @@
 //! `esker man`: the manual's pages, from the same definitions as the help.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap_mangen::Man;
@@ -33,8 +33,7 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
         std::fs::create_dir_all(directory).map_err(refuse)?;
         let mut count = 0;
         for page in pages(&definition) {
-            let mut text = Vec::new();
-            Man::new(page.clone()).render(&mut text)?;
+            let text = rendered(page)?;
             let path = directory.join(format!("{}.1", file_name(page)));
             std::fs::write(&path, text).map_err(|error| Failure::file(&path, error))?;
             count += 1;
@@ -50,10 +49,37 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
             Failure::sentence(format_args!("there is no command \"{name}\"{near}"))
         })?,
     };
-    let mut text = Vec::new();
-    Man::new(page.clone()).render(&mut text)?;
-    screen.write_all(&text)?;
+    screen.write_all(&rendered(page)?)?;
     Ok(Outcome::Good)
+}
+
+/// A page. What stands below the options in the help becomes sections of their own: clap's
+/// would run the lines of the examples together.
+fn rendered(page: &clap::Command) -> io::Result<Vec<u8>> {
+    let man = Man::new(page.clone());
+    let mut text = Vec::new();
+    man.render_title(&mut text)?;
+    man.render_name_section(&mut text)?;
+    man.render_synopsis_section(&mut text)?;
+    man.render_description_section(&mut text)?;
+    man.render_options_section(&mut text)?;
+    if page.has_subcommands() {
+        man.render_subcommands_section(&mut text)?;
+    }
+    let below = page.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let (notes, examples) = below.split_once("Examples:\n").unwrap_or((&below, ""));
+    let (examples, more) = examples.split_once("\n\n").unwrap_or((examples, ""));
+    for (title, lines) in [("NOTES", notes), ("EXAMPLES", examples), ("FILES", more)] {
+        if !lines.trim().is_empty() {
+            writeln!(text, ".SH {title}\n.nf")?;
+            for line in lines.trim_end().lines() {
+                // A line must not begin with a control character of roff.
+                writeln!(text, "\\&{}", line.replace('\\', "\\e").replace('-', "\\-"))?;
+            }
+            writeln!(text, ".fi")?;
+        }
+    }
+    Ok(text)
 }
 
 fn pages(definition: &clap::Command) -> impl Iterator<Item = &clap::Command> {
