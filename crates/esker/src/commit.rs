@@ -5,12 +5,13 @@
 //! - When data must move, a new file is built beside the old one and renamed over it: the old
 //!   one is whole until the new one is.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use esker_format::{Header, HeaderJournal, values};
-use esker_store::{Access, CreateMode, File};
+use esker_store::{Access, CreateMode, File, Store};
 
-use crate::base::Base;
+use crate::base::{Base, journal_path};
 use crate::define::Before;
 use crate::error::Result;
 use crate::fill::fill_range;
@@ -68,40 +69,55 @@ fn in_place(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Re
     if old == new {
         return Ok(());
     }
-    file.sync()?;
-    write_journal(base, &HeaderJournal { old, new: new.clone() })?;
-    file.write_at(0, &new)?;
-    file.sync()?;
-    remove_journal(base)
+    replace_header(&*base.store, &base.path, file, old, &new)
 }
 
-fn write_journal(base: &Base, journal: &HeaderJournal) -> Result<()> {
-    let name = base.journal_path();
-    let file = base.store.create(&name, CreateMode::Truncate)?;
+/// Writes a header over another of the same file, under a journal, so that a dying process
+/// leaves the one or the other, or a mixture that the next opening for writing finishes. The
+/// data stay where they are, and the number of records is taken from `new` at once.
+pub fn replace_header(
+    store: &dyn Store,
+    path: &Path,
+    file: &dyn File,
+    old: Vec<u8>,
+    new: &[u8],
+) -> Result<()> {
+    file.sync()?;
+    write_journal(store, path, &HeaderJournal { old, new: new.to_vec() })?;
+    file.write_at(0, new)?;
+    file.sync()?;
+    remove_journal(store, path)
+}
+
+fn write_journal(store: &dyn Store, path: &Path, journal: &HeaderJournal) -> Result<()> {
+    let name = journal_path(path);
+    let file = store.create(&name, CreateMode::Truncate)?;
     file.write_at(0, &journal.encode())?;
     file.sync()?;
-    Ok(base.store.sync_names(&name)?)
+    Ok(store.sync_names(&name)?)
 }
 
-fn remove_journal(base: &Base) -> Result<()> {
-    let name = base.journal_path();
-    base.store.remove(&name)?;
-    Ok(base.store.sync_names(&name)?)
+/// Removes the journal of the file at `path`, when it has nothing more to say.
+pub fn remove_journal(store: &dyn Store, path: &Path) -> Result<()> {
+    let name = journal_path(path);
+    store.remove(&name)?;
+    Ok(store.sync_names(&name)?)
 }
 
 /// Finishes a redefinition that was interrupted: writes the new header, but leaves the
-/// number of records as it is.
-pub(crate) fn finish(base: &Base, file: &dyn File, journal: &HeaderJournal) -> Result<()> {
+/// number of records as it is, and removes the journal.
+pub fn finish_redefinition(
+    store: &dyn Store,
+    path: &Path,
+    file: &dyn File,
+    journal: &HeaderJournal,
+) -> Result<()> {
     let records = journal.numrecs_field();
-    file.write_at(0, &journal.new[..records.start])?;
-    file.write_at(records.end as u64, &journal.new[records.end..])?;
+    let new = &journal.new;
+    file.write_at(0, new.get(..records.start).unwrap_or_default())?;
+    file.write_at(records.end as u64, new.get(records.end..).unwrap_or_default())?;
     file.sync()?;
-    remove_journal(base)
-}
-
-/// Removes a journal that has nothing more to say.
-pub(crate) fn forget(base: &Base) -> Result<()> {
-    remove_journal(base)
+    remove_journal(store, path)
 }
 
 fn rebuild(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Result<Arc<dyn File>> {
