@@ -10,6 +10,7 @@
 
 mod error;
 mod fill;
+mod generate;
 mod options;
 mod parse;
 mod print;
@@ -17,7 +18,8 @@ mod source;
 mod time;
 
 pub use error::{CdlError, CdlFault};
+pub use generate::{GenerateError, GenerateOptions, Generated, generate, write};
 pub use options::{Annotation, DumpOptions, IndexStyle};
 pub use parse::{CdlFile, parse, parse_bytes};
-pub use print::{PrintError, print};
-pub use source::{CdlSource, SourceError};
+pub use print::{PrintError, dump, print};
+pub use source::{CdlSource, SourceError, name_of};

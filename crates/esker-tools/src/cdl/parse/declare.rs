@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use esker_format::values::{default_fill, fill_value};
 use esker_format::{
     DimId, DimLen, ExternalType, Owner, Schema, SchemaError, Values, VarId, Version,
 };
@@ -12,7 +13,6 @@ use super::data::{self, Target};
 use super::file::CdlFile;
 use super::lex::{Lexer, Token};
 use crate::cdl::error::{CdlError, CdlFault};
-use crate::cdl::fill::{default_fill, fill_of, values_len};
 
 /// Attributes that say how netCDF-4 stores a variable or a file. They are read and dropped.
 const STORAGE: [&str; 12] = [
@@ -493,7 +493,7 @@ impl Reader<'_, '_> {
         let record = self.schema.is_record(var);
         let shape = self.schema.shape(var, 1);
         let size = shape.iter().fold(1u64, |size, len| size.saturating_mul(*len));
-        let fill = fill_of(var);
+        let fill = fill_value(var);
         let target = Target {
             name: &name,
             ty: var.ty,
@@ -545,7 +545,7 @@ impl Reader<'_, '_> {
                 has_records = true;
                 let shape = self.schema.shape(var, 1);
                 let record = shape.iter().fold(1u64, |size, len| size.saturating_mul(*len));
-                numrecs = numrecs.max((values_len(&values) as u64).div_ceil(record.max(1)));
+                numrecs = numrecs.max((values.len() as u64).div_ceil(record.max(1)));
             }
             given.push(values);
         }

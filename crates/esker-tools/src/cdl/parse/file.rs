@@ -1,8 +1,9 @@
 //! What CDL text describes.
 
+use esker_format::values::fill_value;
 use esker_format::{Schema, Values, VarId, Version};
 
-use crate::cdl::fill::{each_values, fill_of, values_len};
+use crate::cdl::fill::each_values;
 use crate::cdl::source::{CdlSource, SourceError};
 
 /// The content of a CDL text: a schema, a number of records, and values.
@@ -51,7 +52,7 @@ impl CdlSource for CdlFile {
             return Err(format!("{start:?} + {count:?} is outside the shape {shape:?}").into());
         }
         let slab = Slab { shape: &shape, start, count };
-        let fill = fill_of(variable);
+        let fill = fill_value(variable);
         macro_rules! read {
             ($($variant:ident),*) => {
                 match (given, &fill) {
@@ -69,7 +70,7 @@ impl CdlSource for CdlFile {
 impl CdlFile {
     /// How many values of a variable are given.
     pub fn given_len(&self, var: VarId) -> u64 {
-        self.given.get(var.0).map_or(0, |v| values_len(v) as u64)
+        self.given.get(var.0).map_or(0, |v| v.len() as u64)
     }
 
     /// An empty list of a variable's type.

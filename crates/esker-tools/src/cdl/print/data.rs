@@ -1,5 +1,6 @@
 //! The data section.
 
+use esker_format::values::fill_value;
 use esker_format::{ExternalType, Schema, Values, VarId, Variable};
 
 use super::blocks::Blocks;
@@ -9,7 +10,7 @@ use super::lines::Lines;
 use super::rows::Rows;
 use super::text::{put_name, put_row_byte};
 use super::{DumpOptions, Precision, PrintError};
-use crate::cdl::fill::{each_values, fill_of, own_fill, values_len};
+use crate::cdl::fill::{each_values, own_fill};
 use crate::cdl::source::CdlSource;
 use crate::cdl::time::{TimeTable, TimeUnits};
 
@@ -69,7 +70,7 @@ impl<'a> Style<'a> {
         times: Option<&'a TimeTable>,
     ) -> Style<'a> {
         let bytes = matches!(var.ty, ExternalType::Byte | ExternalType::UByte);
-        let fill = if bytes { own_fill(var).cloned() } else { Some(fill_of(var)) };
+        let fill = if bytes { own_fill(var).cloned() } else { Some(fill_value(var)) };
         let float = matches!(var.ty, ExternalType::Float | ExternalType::Double);
         let told = match var.ty {
             ExternalType::Float => options.float_digits.is_some(),
@@ -136,10 +137,10 @@ fn put_variable(
         let values = source
             .read(id, &start, &count)
             .map_err(|error| PrintError::Read { var: var.name.to_string(), error })?;
-        if values.ty() != var.ty || values_len(&values) as u64 != asked {
+        if values.ty() != var.ty || values.len() as u64 != asked {
             return Err(PrintError::Mismatch {
                 var: var.name.to_string(),
-                found: values_len(&values),
+                found: values.len(),
                 ty: values.ty().cdl_name(),
                 asked,
             });

@@ -6,7 +6,7 @@ use super::decimal::{put_general, put_i64, put_u64};
 use super::lines::Lines;
 use super::text::{put_attribute_text, put_name};
 use super::{DumpOptions, Precision, PrintError};
-use crate::cdl::fill::{each_values, values_len};
+use crate::cdl::fill::each_values;
 use crate::cdl::source::CdlSource;
 use crate::cdl::time::TimeTable;
 
@@ -112,7 +112,7 @@ fn put_attribute(
 /// The values of an attribute with the suffixes that tell their type. One without values looks
 /// like an empty string, whatever its type.
 fn put_values(out: &mut Vec<u8>, values: &Values, precision: Precision) {
-    if values_len(values) == 0 {
+    if values.len() == 0 {
         out.extend_from_slice(b"\"\"");
         return;
     }

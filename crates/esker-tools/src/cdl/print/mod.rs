@@ -12,6 +12,7 @@ mod text;
 
 use std::io::{self, Write};
 
+use esker::Dataset;
 use esker_format::VarId;
 
 use super::options::DumpOptions;
@@ -105,6 +106,15 @@ pub fn print(
     }
     lines.raw(b"}\n");
     Ok(lines.finish()?)
+}
+
+/// Prints a dataset as `ncdump` prints its file: [`print()`] by the name people know it by.
+pub fn dump(
+    dataset: &Dataset,
+    options: &DumpOptions,
+    out: &mut dyn Write,
+) -> Result<(), PrintError> {
+    print(dataset, options, out)
 }
 
 /// How many significant digits floats and doubles have.

@@ -18,7 +18,7 @@ pub(super) fn put(
 ) -> Result<(), PrintError> {
     let schema = source.schema();
     lines.raw(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
-    lines.raw(b"<netcdf xmlns=\"http://www.unidata.ucar.edu/namespaces/netcdf/ncml-2.2\"");
+    lines.raw(b"<netcdf xmlns=\"https://www.unidata.ucar.edu/namespaces/netcdf/ncml-2.2\"");
     lines.raw(b" location=\"");
     match &options.location {
         Some(location) => lines.raw(location.as_bytes()),

@@ -197,23 +197,28 @@ fn iso(calendar: Calendar, moment: Moment, separator: char) -> Option<String> {
         date += &format!("{:04}-", year.unsigned_abs());
     }
     date += &format!("{month:02}-{day:02}");
-    let whole_hours = hour.trunc();
-    let minutes = 60.0 * (hour - whole_hours);
-    let whole_minutes = minutes.trunc();
-    let seconds = 60.0 * (minutes - whole_minutes);
-    let whole_seconds = seconds.trunc();
-    if seconds == 0.0 && whole_minutes == 0.0 && whole_hours == 0.0 {
+    // Half a microsecond short of a whole second, minute or hour is a whole one.
+    const SECOND: f64 = 0.5e-6;
+    const MINUTE: f64 = SECOND / 60.0;
+    const HOUR: f64 = MINUTE / 60.0;
+    let hours = (hour + HOUR).trunc();
+    let rest = 60.0 * (hour - hours);
+    let minutes = (rest + MINUTE).trunc();
+    let seconds = 60.0 * (rest - minutes);
+    let whole_seconds = (seconds + SECOND).trunc();
+    let fraction = seconds - whole_seconds >= SECOND;
+    if !fraction && whole_seconds == 0.0 && minutes == 0.0 && hours == 0.0 {
         return Some(date);
     }
     date.push(separator);
-    date += &format!("{whole_hours:02}");
-    if seconds != 0.0 || whole_minutes != 0.0 {
-        date += &format!(":{whole_minutes:02}");
+    date += &format!("{:02}", hours as i64);
+    if fraction || whole_seconds != 0.0 || minutes != 0.0 {
+        date += &format!(":{:02}", minutes as i64);
     }
-    if seconds != whole_seconds {
+    if fraction {
         date += &format!(":{seconds:.6}");
     } else if whole_seconds != 0.0 {
-        date += &format!(":{whole_seconds:02}");
+        date += &format!(":{:02}", whole_seconds as i64);
     }
     Some(date)
 }
