@@ -4,8 +4,8 @@ mod peers;
 
 use std::path::Path;
 
-use esker::Dataset;
-use esker_tools::cdl::{Annotation, DumpOptions, IndexStyle, dump};
+use esker::{Dataset, Version};
+use esker_tools::cdl::{self, Annotation, DumpOptions, GenerateOptions, IndexStyle, dump};
 
 /// ncdump's arguments and the options that mean the same.
 fn cases(first_var: &str) -> Vec<(Vec<String>, DumpOptions)> {
@@ -50,24 +50,35 @@ fn annotated(annotation: Annotation) -> DumpOptions {
     DumpOptions { annotation, ..DumpOptions::default() }
 }
 
+/// Above this size of a file only some of the options that print all data are compared.
+const LARGE: u64 = 1 << 20;
+
 /// Compares one file under all options; gives what differs.
 fn compare(path: &Path, differences: &mut Vec<String>) {
     let dataset = Dataset::open(path).unwrap();
     let first = dataset.schema().vars.iter().next().map_or("", |v| &v.name).to_string();
-    for (arguments, options) in cases(&first) {
+    let large = dataset.file_len().unwrap() > LARGE;
+    for (arguments, mut options) in cases(&first) {
         if first.is_empty() && !options.variables.is_empty() {
             continue;
         }
+        let flag = arguments.first().map_or("", String::as_str);
+        if large && ["-i", "-s", "-b", "-f", "-n", "-l", "-p"].contains(&flag) {
+            continue;
+        }
         let full = matches!(options.annotation, Annotation::Full(_));
-        if full && has_scalars(&dataset) {
+        if full && dataset.schema().vars.iter().any(|v| v.dims.is_empty()) {
             // ncdump prints indices that are not there: docs/cdl.md.
             continue;
         }
-        let cdf5 = dataset.schema().version == esker::Version::Cdf5;
-        if options.special_attributes && cdf5 {
+        if options.special_attributes && dataset.schema().version == Version::Cdf5 {
             // ncdump fails: docs/cdl.md.
             continue;
         }
+        if known_difference(path, flag) {
+            continue;
+        }
+        options.location = Some(path.display().to_string());
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let Some(theirs) = peers::run("ncdump", &arguments, path) else { return };
         assert!(theirs.status.success(), "ncdump {arguments:?} {}", path.display());
@@ -79,8 +90,16 @@ fn compare(path: &Path, differences: &mut Vec<String>) {
     }
 }
 
-fn has_scalars(dataset: &Dataset) -> bool {
-    dataset.schema().vars.iter().any(|v| v.dims.is_empty())
+/// Differences of docs/cdl.md that these files show.
+fn known_difference(path: &Path, flag: &str) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    match flag {
+        // 64-bit integers, which ncdump converts to double on the way to NcML.
+        "-x" => ["ncjava_nc_test_cdf5.nc", "cdf5.nc"].contains(&&*name),
+        // Dates that do not exist, for which ncdump prints whatever was in its memory.
+        "-t" | "-i" => name == "netcdfc_ref_null_byte_padding_test.nc",
+        _ => false,
+    }
 }
 
 #[test]
@@ -97,9 +116,21 @@ fn odd_files_that_can_be_read_are_printed_as_ncdump_prints_them() {
     let mut differences = Vec::new();
     for path in peers::files("malformed_classic/other") {
         if Dataset::open(&path).is_ok() {
-            println!("{}", path.display());
             compare(&path, &mut differences);
         }
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n\n"));
+}
+
+#[test]
+fn files_made_to_be_awkward_are_printed_as_ncdump_prints_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut differences = Vec::new();
+    for (name, text) in peers::AWKWARD {
+        let path = folder.path().join(format!("{name}.nc"));
+        cdl::generate(text.as_bytes(), &path, &GenerateOptions::default())
+            .unwrap_or_else(|error| panic!("{name}: {error}"));
+        compare(&path, &mut differences);
     }
     assert!(differences.is_empty(), "{}", differences.join("\n\n"));
 }

@@ -8,7 +8,7 @@ use super::cformat::{CFormat, Number, put_plain};
 use super::header::put_special;
 use super::lines::Lines;
 use super::rows::Rows;
-use super::text::{put_name, put_row_byte};
+use super::text::{c_name, put_name, put_row_byte};
 use super::{DumpOptions, Precision, PrintError};
 use crate::cdl::fill::{each_values, own_fill};
 use crate::cdl::source::CdlSource;
@@ -46,7 +46,7 @@ pub(super) fn put(
 
 /// Whether the variable has one dimension, and some dimension has its name.
 pub(super) fn is_coordinate(schema: &Schema, var: &Variable) -> bool {
-    var.dims.len() == 1 && schema.dims.get(&var.name).is_some()
+    var.dims.len() == 1 && schema.dims.iter().any(|d| c_name(&d.name) == c_name(&var.name))
 }
 
 /// How the values of one variable look.
@@ -125,7 +125,7 @@ fn put_variable(
     put_name(lines.buffer(), &var.name);
     if shape.len() <= 1 {
         lines.raw(b" = ");
-        lines.set_place(var.name.len() + 4);
+        lines.set_place(c_name(&var.name).len() + 4);
     } else {
         lines.raw(b" =\n  ");
         lines.set_place(2);

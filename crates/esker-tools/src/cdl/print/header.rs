@@ -11,8 +11,8 @@ use crate::cdl::source::CdlSource;
 use crate::cdl::time::TimeTable;
 
 /// Variables of these names have a space before the colon of an attribute: `data:` without it
-/// begins a section. (The list is ncdump's, which has some names in the singular.)
-const KEYWORDS: [&str; 5] = ["variable", "dimension", "data", "group", "types"];
+/// begins a section.
+const KEYWORDS: [&str; 5] = ["variables", "dimensions", "data", "group", "types"];
 
 pub(super) fn put(
     lines: &mut Lines<'_>,

@@ -4,7 +4,7 @@ use esker_format::{Attribute, DimLen, Values, VarId};
 
 use super::decimal::{put_general, put_i64, put_u64};
 use super::lines::Lines;
-use super::text::put_xml_text;
+use super::text::{c_name, put_xml_text};
 use super::{DumpOptions, Precision, PrintError};
 use crate::cdl::fill::each_values;
 use crate::cdl::source::CdlSource;
@@ -27,7 +27,7 @@ pub(super) fn put(
     lines.raw(b"\">\n");
     for dim in &schema.dims {
         lines.raw(b"  <dimension name=\"");
-        lines.raw(dim.name.as_bytes());
+        lines.raw(c_name(&dim.name).as_bytes());
         lines.raw(b"\" length=\"");
         let (len, end): (_, &[u8]) = match dim.len {
             DimLen::Fixed(len) => (len, b"\" />\n"),
@@ -43,11 +43,11 @@ pub(super) fn put(
     }
     for (id, var) in schema.vars.iter().enumerate() {
         lines.raw(b"  <variable name=\"");
-        lines.raw(var.name.as_bytes());
+        lines.raw(c_name(&var.name).as_bytes());
         lines.raw(b"\"");
         for (place, dim) in var.dims.iter().enumerate() {
             lines.raw(if place == 0 { b" shape=\"" } else { b" " });
-            lines.raw(schema.dims.at(dim.0).map_or("", |d| &d.name).as_bytes());
+            lines.raw(schema.dims.at(dim.0).map_or("", |d| c_name(&d.name)).as_bytes());
         }
         lines.raw(if var.dims.is_empty() { b" type=\"" } else { b"\" type=\"" });
         lines.raw(var.ty.cdl_name().as_bytes());
@@ -81,7 +81,7 @@ fn put_attribute(
 ) {
     lines.raw(indent);
     lines.raw(b"  <attribute name=\"");
-    lines.raw(attribute.name.as_bytes());
+    lines.raw(c_name(&attribute.name).as_bytes());
     if let Values::Char(text) = &attribute.values {
         lines.raw(b"\" value=");
         put_xml_text(lines.buffer(), text);

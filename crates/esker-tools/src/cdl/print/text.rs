@@ -1,11 +1,16 @@
 //! Names and text with the escapes of CDL and of XML.
 
+/// A name up to its first zero: some old files have zeros in names, which C does not see.
+pub(super) fn c_name(name: &str) -> &str {
+    name.split('\0').next().unwrap_or_default()
+}
+
 /// Appends a name with a backslash before each character that means something in CDL.
 pub(super) fn put_name(out: &mut Vec<u8>, name: &str) {
     if name.starts_with(|c: char| c.is_ascii_digit()) {
         out.push(b'\\');
     }
-    for byte in name.bytes() {
+    for byte in c_name(name).bytes() {
         if byte.is_ascii_control() {
             out.extend_from_slice(b"\\%");
             out.push(HEX[usize::from(byte >> 4)]);

@@ -44,7 +44,7 @@ impl TimeTable {
         self.data.get(var.0)?.as_ref()
     }
 
-    /// Appends the date between quotes; a number that is no date as a number.
+    /// Appends the date between quotes; nothing between them when there is no such date.
     pub(crate) fn put(&self, out: &mut Vec<u8>, units: &TimeUnits, value: f64) {
         match units.date(value, self.separator) {
             Some(date) => {
@@ -55,7 +55,7 @@ impl TimeTable {
             None if value.is_nan() => out.extend_from_slice(b"NaN"),
             None if value == f64::INFINITY => out.extend_from_slice(b"Infinity"),
             None if value == f64::NEG_INFINITY => out.extend_from_slice(b"-Infinity"),
-            None => out.extend_from_slice(value.to_string().as_bytes()),
+            None => out.extend_from_slice(b"\"\""),
         }
     }
 }
