@@ -39,11 +39,7 @@ fn cases(first_var: &str) -> Vec<(Vec<String>, DumpOptions)> {
 }
 
 fn digits(float: u8, double: u8) -> DumpOptions {
-    DumpOptions {
-        float_digits: Some(float),
-        double_digits: Some(double),
-        ..DumpOptions::default()
-    }
+    DumpOptions { float_digits: Some(float), double_digits: Some(double), ..DumpOptions::default() }
 }
 
 fn annotated(annotation: Annotation) -> DumpOptions {

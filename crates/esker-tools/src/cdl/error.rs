@@ -12,7 +12,7 @@ pub struct CdlError {
     /// The line's text as far as it helps: at most some eighty bytes around the place.
     pub text: String,
     /// What is wrong.
-    pub fault: CdlFault,
+    pub fault: Box<CdlFault>,
 }
 
 /// What is wrong with CDL text.
@@ -97,7 +97,7 @@ impl CdlError {
             line,
             column: before.len() - line_start + 1,
             text: shown.trim().to_string(),
-            fault,
+            fault: Box::new(fault),
         }
     }
 }
@@ -114,6 +114,6 @@ impl fmt::Display for CdlError {
 
 impl std::error::Error for CdlError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.fault)
+        Some(&*self.fault)
     }
 }

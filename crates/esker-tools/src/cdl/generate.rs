@@ -50,7 +50,13 @@ pub enum GenerateError {
     Schema(#[from] SchemaError),
     /// The file could not be written.
     #[error(transparent)]
-    File(#[from] esker::Error),
+    File(Box<esker::Error>),
+}
+
+impl From<esker::Error> for GenerateError {
+    fn from(error: esker::Error) -> GenerateError {
+        GenerateError::File(Box::new(error))
+    }
 }
 
 /// Makes a file of CDL text. The text need not be UTF-8.
@@ -69,7 +75,8 @@ pub fn write(
     options: &GenerateOptions,
 ) -> Result<Generated, GenerateError> {
     let version = choose(file, options)?;
-    let create = CreateOptions::new().version(version).clobber(options.clobber).align(options.align);
+    let create =
+        CreateOptions::new().version(version).clobber(options.clobber).align(options.align);
     let mut define = Dataset::create(path, create)?;
     for dim in &file.schema.dims {
         define.add_dim(&dim.name, dim.len)?;
@@ -77,11 +84,8 @@ pub fn write(
     for attribute in &file.schema.attrs {
         define.put_attr(Owner::Global, &attribute.name, attribute.values.clone())?;
     }
-    for (id, var) in file.schema.vars.iter().enumerate() {
-        let id = define.add_var(&var.name, var.ty, &var.dims).map(|new| {
-            debug_assert_eq!(new, VarId(id));
-            new
-        })?;
+    for var in &file.schema.vars {
+        let id = define.add_var(&var.name, var.ty, &var.dims)?;
         for attribute in &var.attrs {
             define.put_attr(id, &attribute.name, attribute.values.clone())?;
         }

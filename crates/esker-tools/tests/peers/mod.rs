@@ -94,23 +94,33 @@ data: \1st = 1, 2 ; data = 4 ;
         r#"netcdf text {
 dimensions: t = UNLIMITED ; n = 5 ; m = 2 ; one = 1 ;
 variables:
-  char scalar ; char row(n) ; char rows(m, n) ; char recs(t, n) ; char cube(m, m, n) ; char thin(n, one) ;
+  char scalar ; char row(n) ; char rows(m, n) ; char cube(m, m, n) ; char thin(n, one) ;
   char filled(m, n) ; filled:_FillValue = "*" ; char trec(t) ;
   row:escapes = "tab\t bell\a\b\f\r\v quote\" back\\ apos' nl\nmore\n" ;
-  row:bytes = "\001\037\177\200\377é" ; row:zeros = "a\000b\000\000" ; row:long = "0123456789", "abc" ;
+  row:bytes = "\001\037\177\200\377é" ; row:zeros = "a\000b\000\000" ; row:parts = "0123456789", "abc" ;
   row:lines = "one\n", "two\n", "" ;
 data:
-  scalar = "x" ; row = "é\001\"" ; rows = "ab", "abcde" ; recs = "a", "abcdefg", "hij" ;
+  scalar = "x" ; row = "é\001\"" ; rows = "ab", "abcde" ; 
   cube = "a", "b", "c" ; thin = "abcde" ; filled = "ab" ; trec = 'a', 'b', 'c' ;
+}"#,
+    ),
+    (
+        // ncgen crashes on it.
+        "part_records",
+        r#"netcdf part_records {
+dimensions: t = UNLIMITED ; n = 5 ; k = 2 ;
+variables: char recs(t, n) ; char chars(t, n) ;
+  double w(t, k, n) ; byte b(t, n) ;
+data: w = 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5, 8.5, 9.5, 10.5, 11.5 ; b = 1, 2, 3, 4 ; recs = "a", "abcdefg", "hij", "" ; chars = 'a', 'b', 'c', 'd', 'e', 'f' ;
 }"#,
     ),
     (
         "records",
         r#"netcdf records {
 dimensions: t = UNLIMITED ; n = 3 ; k = 2 ;
-variables: short a(t) ; int v(t, n) ; double w(t, k, n) ; float late(t) ; int none(t) ; byte pad(t, n) ;
+variables: short a(t) ; int v(t, n) ; double w(t, k, n) ; char c(t, n) ; float late(t) ; int none(t) ; byte pad(t, n) ;
 data:
-  v = 1, 2, 3, 4 ; w = 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.5 ; a = 1, 2, 3 ; late = 1 ; pad = 1, 2, 3, 4 ;
+  v = 1, 2, 3, 4 ; w = 1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18 ; c = "ab", "c" ; a = 1, 2, 3 ; late = 1 ; pad = 1, 2, 3 ;
 }"#,
     ),
     (
@@ -192,7 +202,7 @@ data:
 dimensions: n = 2 ; t = UNLIMITED ;
 variables: int v(n) ; int w(t) ; float x ;
   x:a = "<a href=\"x\">&'</a>\n\ttab\r\001" ; x:b = 1.5, 2., 1e20 ; x:c = 1.5f, 1e-5f ; x:d = 1b, -2b ; x:e = 1s ; x:f = 100000 ;
-  x:g = "" ; x:h = "a\000b\000" ; :t = "ü" ; :nan = NaN, Infinity, -Infinity ; :nanf = NaNf ;
+  x:g = "" ; x:h = "a\000b\000" ; :t = "ü" ; :nans = NaN, Infinity, -Infinity ; :nansf = NaNf ;
 }"#,
     ),
     (

@@ -112,7 +112,7 @@ fn put_attribute(
 /// The values of an attribute with the suffixes that tell their type. One without values looks
 /// like an empty string, whatever its type.
 fn put_values(out: &mut Vec<u8>, values: &Values, precision: Precision) {
-    if values.len() == 0 {
+    if values.is_empty() {
         out.extend_from_slice(b"\"\"");
         return;
     }

@@ -126,8 +126,7 @@ impl Calendar {
 
     /// The moment so many hours after the beginning of the base year; none when that is too far.
     pub(super) fn moment(self, hours: f64) -> Option<Moment> {
-        // Not `hours.abs() > FAR`: NaN is no moment either.
-        if !(hours.abs() <= FAR) {
+        if hours.is_nan() || hours.abs() > FAR {
             return None;
         }
         let mut day = (hours / 24.0).floor() as i64 + 1;
