@@ -282,6 +282,10 @@ fn text(lexer: &mut Lexer<'_>, target: &Target<'_>, fill: u8) -> Result<Vec<u8>,
     if target.room.is_some_and(|room| size > room) {
         return Err(too_many(lexer, target, begin));
     }
+    if size > MUCH_PADDING && size / 16 > bytes.len() as u64 {
+        let fault = format!("these strings are too short to be padded to rows of {row}");
+        return Err(lexer.error(begin, CdlFault::BadText(fault)));
+    }
     Ok(pad(&bytes, &pieces, row, join, fill))
 }
 
@@ -318,14 +322,11 @@ fn pad(bytes: &[u8], pieces: &[Piece], row: u64, join: bool, fill: u8) -> Vec<u8
         rest = after;
         out.extend_from_slice(part);
         let missing = rounded(len, row) - len as u64;
-        // The last row needs no padding: what is missing is fill anyway.
-        if !rest.is_empty() || missing < PADDING_AT_END {
-            out.resize(out.len() + missing as usize, fill);
-        }
+        out.resize(out.len() + missing as usize, fill);
     }
     out
 }
 
-/// Rows longer than this are not padded at the end of a list: a short string in a variable of
-/// huge rows must not cost their size.
-const PADDING_AT_END: u64 = 1 << 20;
+/// A few characters in a variable of huge rows must not cost the rows' size: beyond this many
+/// bytes most of them must be given.
+const MUCH_PADDING: u64 = 1 << 28;

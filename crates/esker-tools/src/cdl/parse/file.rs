@@ -51,7 +51,11 @@ impl CdlSource for CdlFile {
         if !inside {
             return Err(format!("{start:?} + {count:?} is outside the shape {shape:?}").into());
         }
-        let slab = Slab { shape: &shape, start, count };
+        let total = count.iter().try_fold(1u64, |size, len| size.checked_mul(*len));
+        let Some(total) = total.and_then(|total| usize::try_from(total).ok()) else {
+            return Err(format!("{count:?} is too much at once").into());
+        };
+        let slab = Slab { total, shape: &shape, start, count };
         let fill = fill_value(variable);
         macro_rules! read {
             ($($variant:ident),*) => {
@@ -83,6 +87,7 @@ impl CdlFile {
 
 /// A hyperslab of an array that is given up to some element.
 struct Slab<'a> {
+    total: usize,
     shape: &'a [u64],
     start: &'a [u64],
     count: &'a [u64],
@@ -90,16 +95,18 @@ struct Slab<'a> {
 
 impl Slab<'_> {
     fn take<T: Copy>(&self, given: &[T], fill: T) -> Vec<T> {
-        let total: u64 = self.count.iter().product();
-        let mut out = Vec::with_capacity(total as usize);
-        if total == 0 {
+        let mut out = Vec::with_capacity(self.total);
+        if self.total == 0 {
             return out;
         }
         let rank = self.shape.len();
         let run = self.count.last().copied().unwrap_or(1);
         let mut index = self.start.to_vec();
         loop {
-            let flat = index.iter().zip(self.shape).fold(0u64, |flat, (i, len)| flat * len + i);
+            let flat = index
+                .iter()
+                .zip(self.shape)
+                .fold(0u64, |flat, (i, len)| flat.saturating_mul(*len).saturating_add(*i));
             let end = flat.saturating_add(run).min(given.len() as u64);
             if flat < end {
                 out.extend_from_slice(&given[flat as usize..end as usize]);

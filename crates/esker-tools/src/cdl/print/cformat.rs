@@ -257,7 +257,7 @@ mod tests {
     fn conversions_do_what_printf_does() {
         // From printf(3) of glibc.
         for (format, number, text) in [
-            ("%6.2f", Number::Float(3.14159), "  3.14"),
+            ("%6.2f", Number::Float(3.1459), "  3.15"),
             ("%-8.1f|", Number::Float(-2.25), "-2.2    |"),
             ("%08.3e", Number::Float(12345.678), "1.235e+04"),
             ("%+g", Number::Float(0.5), "+0.5"),

@@ -83,13 +83,6 @@ impl Calendar {
         }
     }
 
-    fn year_days(self, year: i64) -> i64 {
-        match self {
-            Calendar::Days360 => 360,
-            _ => 365 + i64::from(self.is_leap(year)),
-        }
-    }
-
     /// Days in the 400 years after which every calendar repeats itself.
     fn cycle_days(self) -> i64 {
         match self {
@@ -98,6 +91,20 @@ impl Calendar {
             Calendar::NoLeap | Calendar::Climatology => 365 * 400,
             Calendar::Julian => 365 * 400 + 100,
             Calendar::Gregorian | Calendar::Mixed => 365 * 400 + 97,
+        }
+    }
+
+    /// Days from the beginning of the year 0 to that of another.
+    fn days_to_year(self, year: i64) -> i64 {
+        let leaps = |every: i64| (year - 1).div_euclid(every) + 1;
+        match self {
+            Calendar::Days360 => 360 * year,
+            Calendar::AllLeap => 366 * year,
+            Calendar::NoLeap | Calendar::Climatology => 365 * year,
+            Calendar::Julian => 365 * year + leaps(4),
+            Calendar::Gregorian | Calendar::Mixed => {
+                365 * year + leaps(4) - leaps(100) + leaps(400)
+            }
         }
     }
 
@@ -117,10 +124,7 @@ impl Calendar {
             DAYS_BEFORE[(month - 1) as usize]
         };
         let day_of_year = before + moment.day + leap;
-        let cycles = (year - self.base_year()).div_euclid(400);
-        let first = self.base_year() + 400 * cycles;
-        let days: i64 = cycles * self.cycle_days()
-            + (first..year).map(|year| self.year_days(year)).sum::<i64>();
+        let days = self.days_to_year(year) - self.days_to_year(self.base_year());
         (days + day_of_year - 1) as f64 * 24.0 + moment.hour
     }
 
@@ -135,13 +139,16 @@ impl Calendar {
             day += 1;
             hour -= 24.0;
         }
-        let cycles = (day - 1).div_euclid(self.cycle_days());
-        day -= cycles * self.cycle_days();
-        let mut year = self.base_year() + 400 * cycles;
-        while day > self.year_days(year) {
-            day -= self.year_days(year);
+        // Counted from the year 0; the guess is right or one off.
+        let since = day - 1 + self.days_to_year(self.base_year());
+        let mut year = (since * 400).div_euclid(self.cycle_days());
+        while self.days_to_year(year) > since {
+            year -= 1;
+        }
+        while self.days_to_year(year + 1) <= since {
             year += 1;
         }
+        day = since - self.days_to_year(year) + 1;
         let mut month = 1;
         for (index, &days) in MONTH_DAYS.iter().enumerate() {
             month = index as i64 + 1;
