@@ -111,6 +111,18 @@ fn what_is_not_given_is_fill() {
 }
 
 #[test]
+fn a_fill_value_has_its_variables_type_unless_it_is_text() {
+    let fill = |text: &str| {
+        let file = parse(&with(&format!("float f ; f:_FillValue = {text} ;"), ""));
+        file.schema.attr(Owner::Var(VarId(3)), "_FillValue").unwrap().clone()
+    };
+    assert_eq!(fill("1"), Values::Float(vec![1.0]));
+    assert_eq!(fill("-999."), Values::Float(vec![-999.0]));
+    assert_eq!(fill("\"none\""), Values::from("none"));
+    assert_eq!(fill("\"\""), Values::Char(Vec::new()));
+}
+
+#[test]
 fn strings_fill_rows_as_in_ncgen() {
     let rows = |data: &str| match &parse(&with("", data)).given[1] {
         Values::Char(text) => String::from_utf8(text.clone()).unwrap(),

@@ -389,7 +389,11 @@ impl Reader<'_, '_> {
         if self.special(owner, &name, &constants, start)? {
             return Ok(());
         }
-        let ty = match (self.fill_type(owner, &name), ty) {
+        // Files with text for the fill value of numbers exist; it fills nothing, but stays.
+        let number = |c: &Constant| !matches!(c, Constant::Text(_));
+        let fill_type = self.fill_type(owner, &name);
+        let fill_type = fill_type.filter(|_| constants.first().is_some_and(number));
+        let ty = match (fill_type, ty) {
             (Some(ty), _) | (None, Some(Type::External(ty))) => ty,
             (None, Some(Type::String)) => match constants.as_slice() {
                 [] | [Constant::Text(_)] => ExternalType::Char,
