@@ -6,6 +6,8 @@
 //! - [`cdl`]: the file as text and back, what `ncdump` and `ncgen` do.
 //! - [`check`]: whether a file is what the specification says, where it is not, and what can
 //!   be mended without guessing.
+//! - [`copy`]: a file, or chosen variables and ranges of it, into a file of any version.
+//! - [`diff`]: what two files differ in, definitions and values.
 //! - [`offsets`]: where each variable and record lies in the file.
 //! - [`stats`]: the smallest, the largest and the mean value of a variable, its gaps.
 //!
@@ -27,8 +29,12 @@
 pub mod blocks;
 pub mod cdl;
 pub mod check;
+pub mod copy;
+pub mod diff;
 pub mod offsets;
 mod progress;
+mod runs;
+mod source;
 pub mod stats;
 
 pub use progress::{Progress, Unseen};
