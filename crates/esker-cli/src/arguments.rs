@@ -1,6 +1,7 @@
 //! Values that several commands take on their command line, and how they are written.
 
 use esker::Version;
+use esker_tools::copy::DimRange;
 
 /// Reads a file version: `1`, `2`, `5` or one of the names that netCDF's tools use.
 pub(crate) fn kind(text: &str) -> Result<Version, String> {
@@ -31,21 +32,8 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     count.checked_mul(1024u64.pow(power)).ok_or_else(|| "that is too many bytes".into())
 }
 
-/// A range of a dimension: indices from `first` on in steps of `step`, all below `end`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct DimRange {
-    /// The dimension.
-    pub(crate) dim: String,
-    /// The first index.
-    pub(crate) first: u64,
-    /// One more than the last index; none for the dimension's end.
-    pub(crate) end: Option<u64>,
-    /// The step, at least 1.
-    pub(crate) step: u64,
-}
-
 /// Reads a range: `lat=10:20:2` counts as Python does (20 is out), `lat,10,20,2` as NCO does
-/// (20 is in). Bounds may be left out; one index alone keeps that index.
+/// (20 is in). Bounds may be left out or count from the end; one index alone keeps that index.
 pub(crate) fn dim_range(text: &str) -> Result<DimRange, String> {
     let (dim, parts, inclusive): (&str, Vec<&str>, bool) = match text.rsplit_once('=') {
         Some((dim, range)) => (dim, range.split(':').collect(), false),
@@ -60,24 +48,31 @@ pub(crate) fn dim_range(text: &str) -> Result<DimRange, String> {
     }
     let number = |place: usize| match parts.get(place).map(|p| p.trim()) {
         None | Some("") => Ok(None),
-        Some(text) => text.parse::<u64>().map(Some).map_err(|_| {
+        Some(text) => text.parse::<i64>().map(Some).map_err(|_| {
             format!("\"{text}\" is no index (indices count from 0, coordinate values are not read)")
         }),
     };
     let (first, second, step) = (number(0)?, number(1)?, number(2)?);
-    let end = match (parts.len(), second) {
-        (1, _) => Some(first.ok_or(usage)?.saturating_add(1)),
-        (_, Some(last)) if inclusive => Some(last.saturating_add(1)),
-        (_, end) => end,
+    let step = match step.map(u64::try_from) {
+        None => 1,
+        Some(Ok(step)) if step > 0 => step,
+        _ => return Err("the step must be at least 1".into()),
     };
-    let (first, step) = (first.unwrap_or(0), step.unwrap_or(1));
-    if step == 0 {
-        return Err("the step is 0: it must be at least 1".into());
+    let range = match parts.len() {
+        1 => {
+            let index = Some(first.ok_or(usage)?);
+            DimRange::inclusive(dim, index, index, 1)
+        }
+        _ if inclusive => DimRange::inclusive(dim, first, second, step),
+        _ => DimRange::new(dim, first, second, step),
+    };
+    match (range.start.unwrap_or(0), range.stop) {
+        // Of two signs, only the dimension's length can tell.
+        (start, Some(stop)) if (start < 0) == (stop < 0) && stop <= start => {
+            Err(format!("the range of \"{dim}\" holds no index"))
+        }
+        _ => Ok(range),
     }
-    if end.is_some_and(|end| end <= first) {
-        return Err(format!("the range of \"{dim}\" holds no index"));
-    }
-    Ok(DimRange { dim: dim.to_string(), first, end, step })
 }
 
 #[cfg(test)]
@@ -111,22 +106,32 @@ mod tests {
 
     #[test]
     fn ranges_end_as_their_notation_does() {
-        let range =
-            |dim: &str, first, end, step| Ok(DimRange { dim: dim.into(), first, end, step });
-        assert_eq!(dim_range("lat=10:20"), range("lat", 10, Some(20), 1));
-        assert_eq!(dim_range("lat=10:20:2"), range("lat", 10, Some(20), 2));
-        assert_eq!(dim_range("lat,10,20,2"), range("lat", 10, Some(21), 2));
-        assert_eq!(dim_range("lat=:20"), range("lat", 0, Some(20), 1));
-        assert_eq!(dim_range("lat=5:"), range("lat", 5, None, 1));
-        assert_eq!(dim_range("time,,,12"), range("time", 0, None, 12));
-        assert_eq!(dim_range("lat=7"), range("lat", 7, Some(8), 1));
-        assert_eq!(dim_range("lat,7"), range("lat", 7, Some(8), 1));
+        let range = |start, stop, step| Ok(DimRange::new("lat", start, stop, step));
+        assert_eq!(dim_range("lat=10:20"), range(Some(10), Some(20), 1));
+        assert_eq!(dim_range("lat=10:20:2"), range(Some(10), Some(20), 2));
+        assert_eq!(dim_range("lat,10,20,2"), range(Some(10), Some(21), 2));
+        assert_eq!(dim_range("lat=:20"), range(None, Some(20), 1));
+        assert_eq!(dim_range("lat=5:"), range(Some(5), None, 1));
+        assert_eq!(dim_range("lat,,,12"), range(None, None, 12));
+        assert_eq!(dim_range("lat=7"), range(Some(7), Some(8), 1));
+        assert_eq!(dim_range("lat,7"), range(Some(7), Some(8), 1));
+        assert_eq!(dim_range("lat=-5:"), range(Some(-5), None, 1));
+        assert_eq!(dim_range("lat=-1"), range(Some(-1), None, 1));
+        assert_eq!(dim_range("lat=2:-2"), range(Some(2), Some(-2), 1));
     }
 
     #[test]
     fn a_range_that_says_nothing_is_refused() {
-        for text in ["lat", "=1:2", "lat=", "lat=5:5", "lat=1:2:0", "lat,30.5,40.5", "lat=1:2:3:4"]
-        {
+        for text in [
+            "lat",
+            "=1:2",
+            "lat=",
+            "lat=5:5",
+            "lat=1:2:0",
+            "lat=1:2:-1",
+            "lat,30.5,40.5",
+            "lat=1:2:3:4",
+        ] {
             assert!(dim_range(text).is_err(), "{text}");
         }
     }

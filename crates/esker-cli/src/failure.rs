@@ -11,8 +11,9 @@ pub(crate) enum Outcome {
     /// All is well: exit code 0.
     Good,
     /// The files differ, or are invalid: exit code 1.
-    #[expect(dead_code, reason = "for check and diff, whose libraries are on their way")]
     Bad,
+    /// It could not be told for some of the files, which has been said: exit code 2.
+    Unknown,
 }
 
 impl From<Outcome> for ExitCode {
@@ -20,6 +21,7 @@ impl From<Outcome> for ExitCode {
         match outcome {
             Outcome::Good => ExitCode::SUCCESS,
             Outcome::Bad => ExitCode::from(1),
+            Outcome::Unknown => ExitCode::from(2),
         }
     }
 }
@@ -43,17 +45,32 @@ impl Failure {
     /// behind symbolic links; that is left out.
     pub(crate) fn file(path: impl AsRef<Path>, error: impl Display) -> Failure {
         let (path, error) = (path.as_ref(), error.to_string());
-        let resolved = path.canonicalize().unwrap_or_default();
-        let without =
-            |name: &Path| error.strip_prefix(&*name.to_string_lossy())?.strip_prefix(": ");
-        let sentence = without(path).or_else(|| without(&resolved)).unwrap_or(&error);
+        let sentence = without_name(path, &error).unwrap_or(&error);
         Failure::Sentence(format!("{}: {sentence}", path.display()))
+    }
+
+    /// A failure that is about one of two files; the error's own words say which.
+    pub(crate) fn either(first: &Path, second: &Path, error: impl Display) -> Failure {
+        let error = error.to_string();
+        for path in [first, second] {
+            if let Some(sentence) = without_name(path, &error) {
+                return Failure::Sentence(format!("{}: {sentence}", path.display()));
+            }
+        }
+        Failure::Sentence(error)
     }
 
     /// A failure that is about no file in particular.
     pub(crate) fn sentence(sentence: impl Display) -> Failure {
         Failure::Sentence(sentence.to_string())
     }
+}
+
+/// The error without the file's name before it, if it has it.
+fn without_name<'a>(path: &Path, error: &'a str) -> Option<&'a str> {
+    let resolved = path.canonicalize().unwrap_or_default();
+    let without = |name: &Path| error.strip_prefix(&*name.to_string_lossy())?.strip_prefix(": ");
+    without(path).or_else(|| without(&resolved))
 }
 
 /// Every write of a command goes to standard output, so that is what a bare I/O error is about.

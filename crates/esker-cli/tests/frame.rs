@@ -60,7 +60,7 @@ fn a_mistyped_option_or_command_is_guessed() {
 
 #[test]
 fn a_missing_file_is_named_in_one_line() {
-    for command in ["info", "offsets"] {
+    for command in ["info", "offsets", "dump", "gen", "check"] {
         let run = run(&[command, "no/such/file.nc"]);
         assert_eq!(run.code, Some(2), "{command}: {}", run.err);
         assert_eq!(run.out, "", "{command}");

@@ -2,18 +2,21 @@
 
 use std::path::PathBuf;
 
-use esker::Version;
+use esker::{Alignment, Version};
+use esker_tools::copy::{self, CopyError, CopyOptions, DimRange};
 
-use crate::arguments::{self, DimRange};
-use crate::failure::Ended;
-use crate::terminal::Screen;
+use super::history;
+use crate::arguments;
+use crate::failure::{Ended, Failure, Outcome};
+use crate::terminal::{Screen, say};
 
 /// Copy a file to any version, all of it or chosen variables and ranges
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Ranges count from 0. NAME=FIRST:END[:STEP] counts as Python does: END itself is left out.
-NAME,FIRST,LAST[,STEP] counts as NCO does: LAST is kept. Bounds may be left out, and
-one index alone (NAME=7) keeps that index as a dimension of length 1.
+NAME,FIRST,LAST[,STEP] counts as NCO does: LAST is kept. Bounds may be left out,
+negative ones count from the end, and one index alone (NAME=7) keeps that index as a
+dimension of length 1.
 
 The call is added to the global attribute \"history\", as NCO and CDO do.
 
@@ -52,11 +55,47 @@ pub(super) struct Arguments {
     /// Do not add to the global attribute "history"
     #[arg(long)]
     no_history: bool,
-    /// Overwrite OUT if it exists
-    #[arg(short = 'O', long, alias = "overwrite")]
-    force: bool,
+    /// Give variables and attributes of types that KIND lacks the smallest type that holds
+    /// their values
+    #[arg(long)]
+    convert_types: bool,
+    /// Replace OUT if it exists
+    #[arg(short = 'O', long, alias = "force")]
+    overwrite: bool,
 }
 
-pub(super) fn run(_arguments: &Arguments, _screen: &mut Screen) -> Ended {
-    super::not_in_this_build("copy")
+pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
+    let align = arguments.align.map_or(Alignment::default(), |bytes| Alignment {
+        header: bytes,
+        variable: bytes,
+        records: bytes,
+        ..Alignment::default()
+    });
+    let options = CopyOptions {
+        version: arguments.kind,
+        variables: arguments.vars.clone(),
+        exclude: arguments.exclude.clone(),
+        ranges: arguments.dims.clone(),
+        fix_unlimited: arguments.fix_unlimited,
+        align,
+        history: (!arguments.no_history).then(history::line),
+        convert_types: arguments.convert_types,
+        overwrite: arguments.overwrite,
+        ..CopyOptions::default()
+    };
+    let mut bar = screen.bar("copying");
+    let mut progress = |done, total| bar.update(done, total);
+    let copied = copy::copy(&arguments.input, &arguments.output, &options, &mut progress);
+    drop(bar);
+    let copied = copied.map_err(|error| match error {
+        CopyError::Exists { .. } => {
+            Failure::file(&arguments.output, "exists already (-O replaces it)")
+        }
+        error => Failure::either(&arguments.input, &arguments.output, error),
+    })?;
+    for (name, before, after) in copied.converted {
+        let output = arguments.output.display();
+        say(format_args!("esker: {output}: {name} is of type {after} here, {before} before"));
+    }
+    Ok(Outcome::Good)
 }

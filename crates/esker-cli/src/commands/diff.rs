@@ -1,9 +1,14 @@
 //! `esker diff`: do two files hold the same?
 
+use std::io::Write;
 use std::path::PathBuf;
 
-use crate::failure::Ended;
-use crate::terminal::Screen;
+use esker_tools::diff::{self, DiffOptions, Report, ValuePair};
+use serde_json::{Value, json};
+
+use crate::failure::{Ended, Failure, Outcome};
+use crate::terminal::table::printable;
+use crate::terminal::{Screen, json};
 
 /// Compare two files: structure and values
 #[derive(Debug, clap::Args)]
@@ -15,6 +20,7 @@ Examples:
   esker diff a.nc b.nc                     the first differences, with their indices
   esker diff --rtol 1e-6 a.nc b.nc         values may differ in the seventh digit
   esker diff --vars tas --max 100 a.nc b.nc
+  esker diff --ignore-attributes history a.nc b.nc
   esker diff --header-only a.nc b.nc       dimensions, variables and attributes alone")]
 pub(super) struct Arguments {
     /// The first file
@@ -38,6 +44,12 @@ pub(super) struct Arguments {
     /// Compare the definitions and attributes, not the values
     #[arg(long, visible_alias = "header")]
     header_only: bool,
+    /// Attributes that may differ, wherever they are
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    ignore_attributes: Vec<String>,
+    /// Files of different kinds (CDF-1, 2, 5) differ
+    #[arg(long)]
+    strict_kind: bool,
     /// JSON instead of text
     #[arg(long)]
     json: bool,
@@ -53,6 +65,67 @@ fn tolerance(text: &str) -> Result<f64, String> {
     }
 }
 
-pub(super) fn run(_arguments: &Arguments, _screen: &mut Screen) -> Ended {
-    super::not_in_this_build("diff")
+pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
+    let (first, second) = (&arguments.first, &arguments.second);
+    let options = DiffOptions {
+        atol: arguments.atol,
+        rtol: arguments.rtol,
+        variables: arguments.vars.clone(),
+        ignore_attributes: arguments.ignore_attributes.clone(),
+        strict_version: arguments.strict_kind,
+        most: arguments.max,
+        header_only: arguments.header_only,
+        ..DiffOptions::default()
+    };
+    let mut bar = screen.bar("comparing");
+    let mut progress = |done, total| bar.update(done, total);
+    let report = diff::diff(first, second, &options, &mut progress);
+    drop(bar);
+    let report = report.map_err(|error| Failure::either(first, second, error))?;
+    if arguments.json {
+        json::write(screen, &document(arguments, &report))?;
+    } else if !arguments.quiet {
+        for line in report.lines() {
+            writeln!(screen, "{}", printable(&line))?;
+        }
+    }
+    Ok(if report.same() { Outcome::Good } else { Outcome::Bad })
+}
+
+fn document(arguments: &Arguments, report: &Report) -> Value {
+    let structure = report.structure.iter().map(|difference| {
+        json!({
+            "aspect": difference.aspect.name(),
+            "name": difference.name,
+            "first": difference.first,
+            "second": difference.second,
+        })
+    });
+    let pair = |pair: &ValuePair| {
+        let (first, second) = (json::scalar(pair.first), json::scalar(pair.second));
+        json!({"index": pair.index, "first": first, "second": second})
+    };
+    let values = report.values.iter().map(|differences| {
+        json!({
+            "variable": differences.variable,
+            "compared": differences.compared,
+            "differing": differences.differing,
+            "max_absolute": differences.max_abs.map(json::float),
+            "max_relative": differences.max_rel.map(json::float),
+            "differences": differences.first.iter().map(pair).collect::<Vec<_>>(),
+        })
+    });
+    let skipped = report.not_compared.iter();
+    let skipped = skipped.map(|(variable, why)| json!({"variable": variable, "why": why}));
+    json!({
+        "first": arguments.first.display().to_string(),
+        "second": arguments.second.display().to_string(),
+        "same": report.same(),
+        "structure": structure.collect::<Vec<_>>(),
+        "values": values.collect::<Vec<_>>(),
+        "not_compared": skipped.collect::<Vec<_>>(),
+        "notes": report.notes,
+        "variables_compared": report.variables_compared,
+        "values_compared": report.values_compared,
+    })
 }

@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::failure::Ended;
+use esker_tools::cdl::{self, Annotation, DumpOptions, IndexStyle, PrintError};
+
+use super::opening;
+use crate::failure::{Ended, Failure, Outcome};
 use crate::terminal::Screen;
 
 /// Print a file as CDL, as ncdump does (here -h is the header alone: help is --help)
@@ -50,7 +53,7 @@ pub(super) struct Arguments {
     name: Option<String>,
     /// Longest line of the data section
     #[arg(short = 'l', long, value_name = "COLUMNS", default_value_t = 80)]
-    #[arg(value_parser = clap::value_parser!(u16).range(2..))]
+    #[arg(value_parser = clap::value_parser!(u16).range(10..))]
     line_length: u16,
     /// Brief comments with the indices of each row: c counts from 0, f from 1
     #[arg(short = 'b', long, value_name = "c|f", value_enum, conflicts_with = "full")]
@@ -94,8 +97,46 @@ fn precision(text: &str) -> Result<Precision, String> {
     }
 }
 
-pub(super) fn run(_arguments: &Arguments, _screen: &mut Screen) -> Ended {
-    super::not_in_this_build("dump")
+impl Arguments {
+    fn options(&self) -> DumpOptions {
+        let style = |language| match language {
+            Language::C => IndexStyle::C,
+            Language::Fortran => IndexStyle::Fortran,
+        };
+        let annotation = match (self.brief, self.full) {
+            (Some(language), _) => Annotation::Brief(style(language)),
+            (_, Some(language)) => Annotation::Full(style(language)),
+            _ => Annotation::None,
+        };
+        DumpOptions {
+            header_only: self.header,
+            coordinates_only: self.coordinates,
+            variables: self.vars.clone(),
+            kind_only: self.kind,
+            special_attributes: self.special,
+            decode_times: self.times || self.iso_times,
+            iso_separator: self.iso_times,
+            xml: self.xml,
+            float_digits: self.precision.map(|p| p.float),
+            double_digits: self.precision.and_then(|p| p.double),
+            // The dataset knows its file behind symbolic links; people know it as they call it.
+            name: Some(self.name.clone().unwrap_or_else(|| cdl::name_of(&self.file))),
+            line_len: self.line_length.into(),
+            annotation,
+            location: Some(self.file.display().to_string()),
+        }
+    }
+}
+
+pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
+    let dataset = opening::open(&arguments.file)?;
+    // Here as well as there, because here near names are told.
+    opening::variables(&arguments.file, &dataset, &arguments.vars)?;
+    match cdl::dump(&dataset, &arguments.options(), screen) {
+        Ok(()) => Ok(Outcome::Good),
+        Err(PrintError::Write(error)) => Err(error.into()),
+        Err(error) => Err(Failure::file(&arguments.file, error)),
+    }
 }
 
 #[cfg(test)]

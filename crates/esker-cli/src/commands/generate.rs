@@ -1,16 +1,18 @@
 //! `esker gen`: a netCDF file from CDL text, as ncgen makes it.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
 use esker::Version;
+use esker_tools::cdl::{self, GenerateError, GenerateOptions};
 
 use crate::arguments;
-use crate::failure::Ended;
-use crate::terminal::Screen;
+use crate::failure::{Ended, Failure, Outcome};
+use crate::terminal::{Screen, say};
 
-/// Make a netCDF file from CDL (here -h is the header alone: help is --help)
+/// Make a netCDF file from CDL, as ncgen does
 #[derive(Debug, clap::Args)]
-#[command(disable_help_flag = true)]
 #[command(after_help = "\
 Without -o and -b the text is only checked.
 
@@ -41,18 +43,12 @@ pub(super) struct Arguments {
     /// The same as -k cdf5
     #[arg(short = '5')]
     data64: bool,
-    /// Do not fill what the text gives no values for
-    #[arg(short = 'x', long)]
+    /// Taken for ncgen's sake: what the text gives no values for is filled either way
+    #[arg(short = 'x', long, hide = true)]
     no_fill: bool,
-    /// Definitions only: leave the data section out
-    #[arg(short = 'h', long = "header")]
-    header: bool,
     /// The dataset's name, in place of the text's
     #[arg(short = 'N', long = "name", value_name = "NAME")]
     name: Option<String>,
-    /// Print this help
-    #[arg(long, action = clap::ArgAction::HelpShort)]
-    help: Option<bool>,
 }
 
 impl Arguments {
@@ -68,6 +64,35 @@ impl Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, _screen: &mut Screen) -> Ended {
-    let _ = arguments.version();
-    super::not_in_this_build("gen")
+    let from_stdin = arguments.file.as_os_str() == "-";
+    let name = if from_stdin { Path::new("standard input") } else { &arguments.file };
+    let mut text = Vec::new();
+    let read = match from_stdin {
+        true => io::stdin().read_to_end(&mut text),
+        false => File::open(name).and_then(|mut file| file.read_to_end(&mut text)),
+    };
+    read.map_err(|error| Failure::file(name, error))?;
+    let file = cdl::parse_bytes(&text).map_err(|error| Failure::file(name, error))?;
+    // The text may be as large as the file to be made, and is no longer needed.
+    drop(text);
+    let output = match (&arguments.output, arguments.binary) {
+        (Some(output), _) => output.clone(),
+        (None, true) => {
+            let name = arguments.name.as_deref().unwrap_or(&file.name);
+            PathBuf::from(format!("{name}.nc"))
+        }
+        (None, false) => {
+            say(format_args!("{}: the text is sound; -o FILE makes a file of it", name.display()));
+            return Ok(Outcome::Good);
+        }
+    };
+    let options = GenerateOptions { version: arguments.version(), ..GenerateOptions::default() };
+    let made = cdl::write(&file, &output, &options).map_err(|error| match error {
+        GenerateError::File(error) => Failure::file(&output, error),
+        other => Failure::file(name, other),
+    })?;
+    for note in made.notes {
+        say(format_args!("esker: {}: {note}", name.display()));
+    }
+    Ok(Outcome::Good)
 }

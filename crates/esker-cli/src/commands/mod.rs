@@ -8,6 +8,7 @@ mod diff;
 mod dump;
 // `gen` is a keyword of the language.
 mod generate;
+mod history;
 mod info;
 mod man;
 mod offsets;
@@ -177,11 +178,6 @@ fn help_colour(arguments: &[OsString]) -> ColorChoice {
     }
     let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
     if plain || !std::io::stdout().is_terminal() { ColorChoice::Never } else { ColorChoice::Auto }
-}
-
-/// What a command says whose library part is not in this build.
-fn not_in_this_build(command: &str) -> Ended {
-    Err(Failure::sentence(format_args!("the command \"{command}\" is not in this build yet")))
 }
 
 #[cfg(test)]

@@ -24,7 +24,10 @@ pub struct Run {
 
 impl From<Output> for Run {
     fn from(output: Output) -> Run {
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the output is UTF-8");
+        let text = |bytes: Vec<u8>| match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => panic!("the output is not UTF-8: {}", error.utf8_error()),
+        };
         Run { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 }

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use esker::{Dataset, Selection};
+use esker_tools::Unseen;
+use esker_tools::check::{self, CheckOptions};
 
 use super::info::facts::Facts;
 use super::info::text;
@@ -94,20 +96,24 @@ fn picture(dataset: &Dataset, path: &Path, screen: &mut Screen) -> Result<(), Fa
     Ok(())
 }
 
-/// Reads every value back and compares it with what was to be written.
+/// Checks the file's structure, and that every value is read back as it was made.
 fn verify(dataset: &Dataset, path: &Path, screen: &mut Screen) -> Result<(), Failure> {
-    let compared = file::compare(dataset).map_err(|error| Failure::file(path, error))?;
+    let fail = |error: esker::Error| Failure::file(path, error);
     let depth = screen.depth;
-    let line = match compared {
+    writeln!(screen, "\n{}", depth.bold("check"))?;
+    let report = check::check(path, &CheckOptions::default(), &mut Unseen).map_err(fail)?;
+    if let Some(finding) = report.findings.first() {
+        return Err(Failure::file(path, finding));
+    }
+    writeln!(screen, "  {}: every offset, size and name is sound", depth.good("valid"))?;
+    match file::compare(dataset).map_err(fail)? {
         Ok(values) => {
-            depth.good(format_args!("all {} values read back", quantity::grouped(values)))
+            let (good, values) = (depth.good("equal"), quantity::grouped(values));
+            writeln!(screen, "  {good}: all {values} values are read back as they were made")?;
+            Ok(())
         }
-        Err(var) => {
-            return Err(Failure::file(path, format_args!("{var} was not read back as written")));
-        }
-    };
-    writeln!(screen, "\n{}: {line}", depth.bold("check"))?;
-    Ok(())
+        Err(var) => Err(Failure::file(path, format_args!("{var} is not read back as written"))),
+    }
 }
 
 fn next(screen: &mut Screen, kept: Option<&Path>) -> io::Result<()> {
@@ -116,6 +122,7 @@ fn next(screen: &mut Screen, kept: Option<&Path>) -> io::Result<()> {
         (format!("esker info --stats {name}"), "the range and mean of every variable"),
         (format!("esker dump -h {name}"), "its header as CDL"),
         (format!("esker offsets {name}"), "where its bytes are"),
+        (format!("esker copy {name} july.nc --dim time=6"), "one month of it"),
         ("esker --help".to_string(), "everything else"),
     ];
     if kept.is_none() {

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use esker::{Attribute, DimLen, NumRecs, Scalar, Values, Variable};
+use esker::{Attribute, DimLen, NumRecs, Scalar, Values, Variable, Version};
 use esker_tools::stats::Statistics;
 
 use super::facts::{Facts, VariableFacts};
@@ -40,7 +40,7 @@ fn title(screen: &mut Screen, facts: &Facts<'_>) -> io::Result<()> {
         "{}  {} ({}), {}, {}, {}",
         depth.bold(printable(&facts.path)),
         schema.version,
-        schema.version.kind_name(),
+        kind(schema.version),
         bytes(facts.file_len),
         plural(schema.dims.len(), "dimension"),
         plural(schema.vars.len(), "variable"),
@@ -52,6 +52,15 @@ fn title(screen: &mut Screen, facts: &Facts<'_>) -> io::Result<()> {
         writeln!(screen, "{}", depth.bad(warning))?;
     }
     Ok(())
+}
+
+/// What people call the version.
+fn kind(version: Version) -> &'static str {
+    match version {
+        Version::Cdf1 => "classic",
+        Version::Cdf2 => "64-bit offset",
+        Version::Cdf5 => "64-bit data",
+    }
 }
 
 fn dimensions(screen: &mut Screen, facts: &Facts<'_>) -> io::Result<()> {
