@@ -66,14 +66,6 @@ impl Base {
         }
     }
 
-    pub(crate) fn stale_journal(&self) -> Error {
-        Error::StaleJournal {
-            path: self.path.clone(),
-            journal: self.journal_path(),
-            why: "its header is neither the one before nor the one after",
-        }
-    }
-
     /// Fails unless the dataset was opened for writing.
     pub(crate) fn require_writable(&self, what: &'static str) -> Result<()> {
         if self.writable {
