@@ -1,7 +1,10 @@
 //! What CDL text means, and what is wrong with text that means nothing.
 
+use esker::Dataset;
 use esker_format::{DimLen, ExternalType, Owner, Values, VarId, Version};
-use esker_tools::cdl::{self, CdlFault, CdlFile, CdlSource, DumpOptions};
+use esker_tools::cdl::{
+    self, CdlFault, CdlFile, CdlSource, DumpOptions, GenerateError, GenerateOptions, PrintError,
+};
 use proptest::prelude::*;
 
 mod peers;
@@ -260,6 +263,66 @@ fn awkward_files_survive_text_and_back() {
             "{name}"
         );
     }
+}
+
+#[test]
+fn a_truncated_file_prints_what_is_there_and_names_the_variable() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.nc");
+    let text = "netcdf x { dimensions: n = 3 ; variables: int a(n) ; int b(n) ; data: a = 1, 2, 3 ; b = 4, 5, 6 ; }";
+    cdl::generate(text.as_bytes(), &path, &GenerateOptions::default()).unwrap();
+    let whole = std::fs::metadata(&path).unwrap().len();
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(whole - 4).unwrap();
+    let mut printed = Vec::new();
+    let error = cdl::dump(&Dataset::open(&path).unwrap(), &DumpOptions::default(), &mut printed);
+    assert!(matches!(error, Err(PrintError::Read { var, .. }) if var == "b"));
+    assert!(String::from_utf8(printed).unwrap().contains(" a = 1, 2, 3 ;\n"));
+}
+
+#[test]
+fn unusable_options_are_refused() {
+    let file = parse("netcdf x { variables: int v ; }");
+    let try_with = |options: DumpOptions| cdl::print(&file, &options, &mut Vec::new());
+    let default = DumpOptions::default;
+    assert!(matches!(
+        try_with(DumpOptions { line_len: 9, ..default() }),
+        Err(PrintError::Option { .. })
+    ));
+    assert!(matches!(
+        try_with(DumpOptions { float_digits: Some(21), ..default() }),
+        Err(PrintError::Option { .. })
+    ));
+    assert!(matches!(
+        try_with(DumpOptions { double_digits: Some(0), ..default() }),
+        Err(PrintError::Option { .. })
+    ));
+    let missing = DumpOptions { variables: vec!["w".into()], ..default() };
+    assert!(matches!(try_with(missing), Err(PrintError::NoSuchVariable(name)) if name == "w"));
+}
+
+#[test]
+fn a_version_that_cannot_hold_the_text_is_refused_before_the_file_is_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.nc");
+    std::fs::write(&path, b"precious").unwrap();
+    let options = GenerateOptions { version: Some(Version::Cdf1), ..GenerateOptions::default() };
+    let text = b"netcdf x { variables: int64 v ; }";
+    assert!(matches!(cdl::generate(text, &path, &options), Err(GenerateError::Schema(_))));
+    assert!(cdl::generate(b"netcdf x {", &path, &options).is_err());
+    assert_eq!(std::fs::read(&path).unwrap(), b"precious");
+}
+
+#[test]
+fn the_oldest_version_with_room_is_chosen() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.nc");
+    let made = |text: &str| {
+        cdl::generate(text.as_bytes(), &path, &GenerateOptions::default()).unwrap().version
+    };
+    assert_eq!(made("netcdf x { variables: int v ; }"), Version::Cdf1);
+    assert_eq!(made("netcdf x { variables: ubyte v ; }"), Version::Cdf5);
+    assert_eq!(made("netcdf x { dimensions: n = 3000000000 ; }"), Version::Cdf5);
+    assert_eq!(made("netcdf x { :_Format = \"64-bit offset\" ; }"), Version::Cdf2);
 }
 
 /// The awkward texts without the one whose variables have a `C_format`: what that prints need

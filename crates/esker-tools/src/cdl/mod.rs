@@ -1,7 +1,7 @@
 //! CDL, the text form of a netCDF file.
 //!
 //! [`parse`] reads what `ncgen` reads, as far as the classic model goes, into a [`CdlFile`]:
-//! a schema and the values of every variable. [`print`] writes what `ncdump` 4.9.0 writes,
+//! a schema and the values of every variable. [`print()`] writes what `ncdump` 4.9.0 writes,
 //! byte for byte, of anything that is a [`CdlSource`]; a `CdlFile` is one. The few deliberate
 //! differences from the two programs are listed in `docs/cdl.md`.
 //!

@@ -4,6 +4,7 @@ mod attribute;
 mod constant;
 mod data;
 mod declare;
+mod describe;
 mod file;
 mod lex;
 

@@ -76,10 +76,22 @@ pub fn print(
 ) -> Result<(), PrintError> {
     check(options)?;
     let mut lines = Lines::new(out, options.line_len);
+    // What was printed before an error is worth having.
+    let printed = put(&mut lines, source, options);
+    let flushed = lines.finish();
+    printed?;
+    Ok(flushed?)
+}
+
+fn put(
+    lines: &mut Lines<'_>,
+    source: &dyn CdlSource,
+    options: &DumpOptions,
+) -> Result<(), PrintError> {
     if options.kind_only {
         lines.raw(source.version().kind_name().as_bytes());
         lines.raw(b"\n");
-        return Ok(lines.finish()?);
+        return Ok(());
     }
     let wanted = options
         .variables
@@ -91,8 +103,7 @@ pub fn print(
         double: options.double_digits.map_or(DOUBLE_DIGITS, usize::from),
     };
     if options.xml {
-        ncml::put(&mut lines, source, options, &wanted, precision)?;
-        return Ok(lines.finish()?);
+        return ncml::put(lines, source, options, &wanted, precision);
     }
     let times = (options.decode_times || options.iso_separator)
         .then(|| TimeTable::new(source.schema(), if options.iso_separator { 'T' } else { ' ' }));
@@ -100,12 +111,12 @@ pub fn print(
     let name = options.name.clone().unwrap_or_else(|| source.name());
     text::put_name(lines.buffer(), &name);
     lines.raw(b" {\n");
-    header::put(&mut lines, source, options, precision, times.as_ref())?;
+    header::put(lines, source, options, precision, times.as_ref())?;
     if !options.header_only {
-        data::put(&mut lines, source, options, &wanted, precision, times.as_ref())?;
+        data::put(lines, source, options, &wanted, precision, times.as_ref())?;
     }
     lines.raw(b"}\n");
-    Ok(lines.finish()?)
+    Ok(())
 }
 
 /// Prints a dataset as `ncdump` prints its file: [`print()`] by the name people know it by.

@@ -100,21 +100,19 @@ impl<'a> Rows<'a> {
         put_name(lines.buffer(), self.name);
         let out = lines.buffer();
         out.push(b'(');
-        if !self.shape.is_empty() {
-            match style {
-                IndexStyle::C => {
-                    for &index in &self.corner {
-                        put_u64(out, index);
-                        out.push(b',');
-                    }
-                    put_u64(out, column);
+        match style {
+            IndexStyle::C => {
+                for &index in &self.corner {
+                    put_u64(out, index);
+                    out.push(b',');
                 }
-                IndexStyle::Fortran => {
-                    put_u64(out, column + 1);
-                    for &index in self.corner.iter().rev() {
-                        out.push(b',');
-                        put_u64(out, index + 1);
-                    }
+                put_u64(out, column);
+            }
+            IndexStyle::Fortran => {
+                put_u64(out, column + 1);
+                for &index in self.corner.iter().rev() {
+                    out.push(b',');
+                    put_u64(out, index + 1);
                 }
             }
         }
