@@ -386,7 +386,8 @@ fn a_copy_that_fails_leaves_what_was_there() {
     let before = store.bytes(OUT.as_ref()).unwrap();
     let history = Some("a line that makes it another file".to_string());
     for at in 0..probe.calls() {
-        for fault in [Fault::Kill, Fault::Tear, Fault::Fail(std::io::ErrorKind::StorageFull)] {
+        let full = std::io::ErrorKind::StorageFull;
+        for fault in [Fault::Kill, Fault::Tear, Fault::Fail(full), Fault::FailHalf(full)] {
             let faulty = FaultyStore::new(store.clone(), at, fault);
             let history = history.clone();
             let done = run(&CopyOptions { history, ..options(faulty) });
@@ -398,7 +399,7 @@ fn a_copy_that_fails_leaves_what_was_there() {
                 assert!(open(&store, OUT).schema().attr(Owner::Global, "history").is_some());
                 run(&options(store.clone())).unwrap();
             }
-            if matches!(fault, Fault::Fail(_)) {
+            if matches!(fault, Fault::Fail(_) | Fault::FailHalf(_)) {
                 assert_eq!(store.list().len(), 2, "call {at} failed and left {:?}", store.list());
             }
             for path in store.list().iter().filter(|p| *p != Path::new(IN) && *p != Path::new(OUT))
@@ -447,4 +448,32 @@ fn an_unlimited_dimension_without_records_cannot_be_fixed() {
     def.enddef().unwrap();
     let fixed = CopyOptions { fix_unlimited: true, ..options(store) };
     assert!(matches!(run(&fixed), Err(CopyError::NoRecords { .. })));
+}
+
+#[test]
+fn ranges_of_variables_beyond_4_gib_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, output) = (dir.path().join("in.nc"), dir.path().join("out.nc"));
+    let create = CreateOptions::new().fill(esker::FillMode::NoFill);
+    let mut def = Dataset::create(&input, create).unwrap();
+    let time = def.add_dim("time", DimLen::Unlimited).unwrap();
+    let x = def.add_dim("x", DimLen::Fixed(5 << 30)).unwrap();
+    let fixed = def.add_var("fixed", ExternalType::Byte, &[x]).unwrap();
+    let record = def.add_var("record", ExternalType::Byte, &[time, x]).unwrap();
+    let mut ds = def.enddef().unwrap();
+    let last = (5 << 30) - 1;
+    ds.put(fixed, &Selection::element(&[last]), &[7i8]).unwrap();
+    ds.put(record, &Selection::element(&[1, last - 1]), &[8i8]).unwrap();
+    ds.close().unwrap();
+    let version = Some(Version::Cdf1);
+    let whole = CopyOptions { version, ..CopyOptions::default() };
+    let said = copy(&input, &output, &whole, &mut Unseen).unwrap_err().to_string();
+    assert!(said.contains("\"x\" cannot have length 5368709120"), "{said}");
+    let ranges = vec![DimRange::new("x", Some(-3), None, 1)];
+    let part = CopyOptions { ranges, ..whole };
+    copy(&input, &output, &part, &mut Unseen).unwrap();
+    let ds = Dataset::open(&output).unwrap();
+    let get = |name| ds.get::<i8>(ds.var(name).unwrap(), &Selection::all()).unwrap();
+    assert_eq!(get("fixed"), [0, 0, 7]);
+    assert_eq!(get("record"), [0, 0, 0, 0, 8, 0]);
 }

@@ -38,6 +38,8 @@ pub struct Define {
     /// Each variable's own fill mode, where it has one.
     fills: Vec<Option<FillMode>>,
     before: Option<Before>,
+    /// Files that hold the place of a new dataset until it is committed.
+    placeholders: Vec<PathBuf>,
     /// Whether something was renamed or deleted, which cannot be merged.
     removed: bool,
     epoch: u64,
@@ -83,10 +85,26 @@ impl Define {
         let (path, hints, align) = same_everywhere(&*comm, path, hints, align)?;
         let (store, fill) = (options.store, options.fill);
         let base = Base { store, comm, hints, path, writable: true, align, fill };
+        let mut placeholders = Vec::new();
+        if base.is_root() {
+            placeholders.push(base.new_path());
+            if !options.clobber {
+                placeholders.push(base.path.clone());
+            }
+        }
+        let define = Define {
+            base,
+            schema: Schema::new(options.version),
+            fills: Vec::new(),
+            before: None,
+            placeholders,
+            removed: false,
+            epoch: 0,
+        };
         // A directory that takes no files is reported before any work is done.
+        let base = &define.base;
         base.by_root(|| Ok(base.store.create(&base.new_path(), CreateMode::Truncate)?))?;
-        let schema = Schema::new(options.version);
-        Ok(Define { base, schema, fills: Vec::new(), before: None, removed: false, epoch: 0 })
+        Ok(define)
     }
 
     pub(crate) fn redefine(
@@ -104,7 +122,8 @@ impl Define {
                 (numbering.schema, own.collect())
             }
         };
-        Define { base, schema, fills, before: Some(before), removed: false, epoch }
+        let (before, placeholders) = (Some(before), Vec::new());
+        Define { base, schema, fills, before, placeholders, removed: false, epoch }
     }
 
     /// The file.
@@ -199,9 +218,10 @@ impl Define {
     ///
     /// When the process dies in here the file has the old header or the new one, with the
     /// data that belong to it.
-    pub fn enddef(self) -> Result<Dataset, EnddefError> {
+    pub fn enddef(mut self) -> Result<Dataset, EnddefError> {
         match self.commit() {
             Ok((mut committed, header, fills)) => {
+                self.placeholders.clear();
                 committed.renamed |= self.before.as_ref().is_some_and(|b| b.renamed);
                 let records = self.before.as_ref().map_or(0, |b| b.records);
                 let numbering = Numbering::of(&self.schema, &header.schema);
@@ -288,8 +308,8 @@ impl Drop for Define {
     fn drop(&mut self) {
         // Nothing of a definition that was not committed stays. A failure to remove an empty
         // file beside the dataset is not worth an error: the next creation reuses it.
-        if self.before.is_none() && self.base.is_root() {
-            let _ = self.base.store.remove(&self.base.new_path());
+        for path in &self.placeholders {
+            let _ = self.base.store.remove(path);
         }
     }
 }
