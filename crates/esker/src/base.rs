@@ -7,6 +7,7 @@ use esker_comm::{Communicator, CommunicatorExt, Disagreement, Message};
 use esker_format::{Alignment, DecodeError, Decoded, Fault, Header, HeaderJournal, HeaderState};
 use esker_store::{File, Store};
 
+use crate::common::{Common, same_everywhere};
 use crate::error::{Error, Result};
 use crate::hints::Hints;
 use crate::journal::{journal_path, new_path, read_journal};
@@ -27,6 +28,16 @@ pub(crate) struct Base {
 }
 
 impl Base {
+    /// Rank 0's of what must be the same everywhere. Collective.
+    pub(crate) fn new(
+        store: Arc<dyn Store>,
+        comm: Arc<dyn Communicator>,
+        own: Common,
+    ) -> Result<Base> {
+        let Common { path, hints, align, fill, writable } = same_everywhere(&*comm, own)?;
+        Ok(Base { store, comm, hints, path, writable, align, fill })
+    }
+
     /// Whether this is the rank that acts for all.
     pub(crate) fn is_root(&self) -> bool {
         self.comm.rank() == 0

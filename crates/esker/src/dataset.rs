@@ -10,7 +10,8 @@ use esker_store::{Access, File};
 
 use crate::base::{Base, agree, broadcast_parts, read_header};
 use crate::commit::Committed;
-use crate::define::{Before, Define, aligned, same_everywhere};
+use crate::common::Common;
+use crate::define::{Before, Define, aligned};
 use crate::error::{Error, Result};
 use crate::fill::fill_records;
 use crate::hints::Hints;
@@ -72,9 +73,8 @@ impl Dataset {
         let opened = store.open(path.as_ref(), access).map_err(Error::from);
         let (file, path) =
             agree(&*comm, opened.and_then(|file| Ok((file, store.resolve(path.as_ref())?))))?;
-        let (path, hints, align) = same_everywhere(&*comm, path, hints, align)?;
         let (writable, fill) = (options.writable, options.fill);
-        let base = Base { store, comm, hints, path, writable, align, fill };
+        let base = Base::new(store, comm, Common { path, hints, align, fill, writable })?;
         let root = base.by_root(|| {
             let (header, bytes) = settle(&base, &*file)?;
             let file_len = file.len()?;

@@ -1,25 +1,23 @@
 //! Define mode: dimensions, attributes and variables come into being.
 
-use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use esker_comm::{Communicator, CommunicatorExt, Message};
+use esker_comm::CommunicatorExt;
 use esker_format::{
     Alignment, DataLayout, DimId, DimLen, ExternalType, Header, NumRecs, Owner, Schema,
     SchemaError, Values, VarId,
 };
 use esker_store::{Access, CreateMode, File, Store};
 
-use crate::base::{Base, agree, broadcast_parts};
+use crate::base::{Base, agree};
 use crate::commit::{self, Committed};
+use crate::common::Common;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::hints::Hints;
-use crate::merge::{MergeError, existing_first};
-use crate::numbering::Numbering;
+use crate::numbering::{FileOrder, Numbering};
 use crate::options::{CreateOptions, FillMode};
 use crate::tree;
 
@@ -35,6 +33,8 @@ use crate::tree;
 pub struct Define {
     base: Base,
     schema: Schema,
+    /// The same in the file's order, where this rank has one of its own.
+    file_order: Option<FileOrder>,
     /// Each variable's own fill mode, where it has one.
     fills: Vec<Option<FillMode>>,
     before: Option<Before>,
@@ -82,9 +82,8 @@ impl Define {
         let path = agree(&*comm, claimed)?;
         let hints = options.hints.with_environment();
         let align = aligned(options.align, &hints);
-        let (path, hints, align) = same_everywhere(&*comm, path, hints, align)?;
-        let (store, fill) = (options.store, options.fill);
-        let base = Base { store, comm, hints, path, writable: true, align, fill };
+        let own = Common { path, hints, align, fill: options.fill, writable: true };
+        let base = Base::new(options.store, comm, own)?;
         let mut placeholders = Vec::new();
         if base.is_root() {
             placeholders.push(base.new_path());
@@ -95,6 +94,7 @@ impl Define {
         let define = Define {
             base,
             schema: Schema::new(options.version),
+            file_order: None,
             fills: Vec::new(),
             before: None,
             placeholders,
@@ -115,6 +115,7 @@ impl Define {
         epoch: u64,
     ) -> Define {
         // In this rank's order, so that its numbers stay what they are.
+        let file_order = numbering.as_ref().map(|n| FileOrder::new(&before.header.schema, n));
         let (schema, fills) = match numbering {
             None => (before.header.schema.clone(), fills),
             Some(numbering) => {
@@ -123,7 +124,7 @@ impl Define {
             }
         };
         let (before, placeholders) = (Some(before), Vec::new());
-        Define { base, schema, fills, before, placeholders, removed: false, epoch }
+        Define { base, schema, file_order, fills, before, placeholders, removed: false, epoch }
     }
 
     /// The file.
@@ -139,13 +140,19 @@ impl Define {
     /// Defines a dimension. Lengths of 0 do not exist in classic files: 0 means unlimited
     /// there, and that is [`DimLen::Unlimited`] here.
     pub fn add_dim(&mut self, name: &str, len: DimLen) -> Result<DimId> {
-        self.schema.add_dim(name, len).map_err(|e| self.base.schema_error(e))
+        let dim = self.schema.add_dim(name, len).map_err(|e| self.base.schema_error(e))?;
+        self.in_file_order(|file| file.schema.add_dim(name, len).map(drop))?;
+        Ok(dim)
     }
 
     /// Defines a variable over dimensions, slowest first.
     pub fn add_var(&mut self, name: &str, ty: ExternalType, dims: &[DimId]) -> Result<VarId> {
         let var = self.schema.add_var(name, ty, dims).map_err(|e| self.base.schema_error(e))?;
         self.fills.push(None);
+        self.in_file_order(|file| {
+            let dims: Vec<DimId> = dims.iter().map(|d| file.dim(*d)).collect();
+            file.schema.add_var(name, ty, &dims).map(drop)
+        })?;
         Ok(var)
     }
 
@@ -166,38 +173,80 @@ impl Define {
             }
         });
         self.removed |= old.is_some_and(|old| *old != values);
-        let put = self.schema.put_attr(owner, name, values);
-        put.map_err(|e| self.base.schema_error(e))
+        let put = self.schema.put_attr(owner, name, values.clone());
+        put.map_err(|e| self.base.schema_error(e))?;
+        self.in_file_order(|file| {
+            let owner = file.owner(owner);
+            file.schema.put_attr(owner, name, values).map(drop)
+        })
     }
 
     /// Removes an attribute and gives its values back.
     pub fn del_attr(&mut self, owner: impl Into<Owner>, name: &str) -> Result<Values> {
-        let deleted = self.schema.del_attr(owner.into(), name);
+        let owner = owner.into();
+        let deleted = self.schema.del_attr(owner, name);
         self.removed |= deleted.is_ok();
-        deleted.map_err(|e| self.base.schema_error(e))
+        let deleted = deleted.map_err(|e| self.base.schema_error(e))?;
+        self.in_file_order(|file| {
+            let owner = file.owner(owner);
+            file.schema.del_attr(owner, name).map(drop)
+        })?;
+        Ok(deleted)
     }
 
     /// Renames an attribute.
     pub fn rename_attr(&mut self, owner: impl Into<Owner>, old: &str, new: &str) -> Result<()> {
-        let renamed = self.schema.rename_attr(owner.into(), old, new);
-        self.renamed(renamed)
+        let owner = owner.into();
+        let renamed = self.schema.rename_attr(owner, old, new);
+        self.renamed(renamed)?;
+        self.in_file_order(|file| {
+            let owner = file.owner(owner);
+            file.schema.rename_attr(owner, old, new)
+        })
     }
 
     /// Renames a dimension.
     pub fn rename_dim(&mut self, old: &str, new: &str) -> Result<()> {
         let renamed = self.schema.rename_dim(old, new);
-        self.renamed(renamed)
+        self.renamed(renamed)?;
+        self.in_file_order(|file| file.schema.rename_dim(old, new))
     }
 
     /// Renames a variable.
     pub fn rename_var(&mut self, old: &str, new: &str) -> Result<()> {
         let renamed = self.schema.rename_var(old, new);
-        self.renamed(renamed)
+        self.renamed(renamed)?;
+        self.in_file_order(|file| file.schema.rename_var(old, new))
     }
 
     fn renamed(&mut self, outcome: Result<(), SchemaError>) -> Result<()> {
         self.removed |= outcome.is_ok() && self.before.is_some();
         outcome.map_err(|e| self.base.schema_error(e))
+    }
+
+    /// Makes a change that went well in the rank's order in the file's order too.
+    fn in_file_order(
+        &mut self,
+        change: impl FnOnce(&mut FileOrder) -> Result<(), SchemaError>,
+    ) -> Result<()> {
+        let changed = self.file_order.as_mut().map_or(Ok(()), change);
+        changed.map_err(|e| self.base.schema_error(e))
+    }
+
+    /// What this rank has defined, in the order in which all ranks have what is in the file.
+    fn comparable(&self) -> (&Schema, Vec<Option<FillMode>>) {
+        match &self.file_order {
+            None => (&self.schema, self.fills.clone()),
+            Some(file) => {
+                let mut fills = vec![None; self.fills.len()];
+                for (own, fill) in self.fills.iter().enumerate() {
+                    if let Some(slot) = fills.get_mut(file.var(VarId(own)).0) {
+                        *slot = *fill;
+                    }
+                }
+                (&file.schema, fills)
+            }
+        }
     }
 
     /// Chooses what values of `var` that nobody writes are. For another fill value than the
@@ -254,50 +303,17 @@ impl Define {
     /// The schema that all ranks have together, in the file's order. Collective.
     fn merge(&self) -> Result<(Schema, Vec<Option<FillMode>>)> {
         let comm = &*self.base.comm;
-        let ordered = |schema: Schema| match &self.before {
-            None => Ok(schema),
-            // After renames names are no keys. But then all ranks have the same schema, which
-            // began as the file's.
-            Some(_) if self.removed => Ok(schema),
-            Some(before) => {
-                existing_first(&before.header.schema, schema).map_err(|e| self.conflict(e))
-            }
-        };
-        let fills = |schema: &Schema| {
-            let own = |name: &str| {
-                let at = self.schema.vars.position(name)?;
-                self.fills.get(at).copied().flatten()
-            };
-            schema.vars.iter().map(|v| own(&v.name)).collect::<Vec<_>>()
-        };
-        let alike = comm.size() == 1 || comm.all_equal(self.hash())?;
+        let (own, own_fills) = self.comparable();
+        let alike = comm.size() == 1 || comm.all_equal(hash(own, &own_fills, self.removed))?;
         if alike {
-            let schema = ordered(self.schema.clone())?;
-            let fills = fills(&schema);
-            return Ok((schema, fills));
+            return Ok((own.clone(), own_fills));
         }
         if comm.any(self.removed)? {
             let why = "ranks may define different things, but rename, delete and change alike";
             return Err(Error::NotAlike { path: self.base.path.clone(), why });
         }
-        let (schema, fills) = tree::merge(comm, &self.schema, &self.fills)
-            .map_err(|e| e.into_error(&self.base.path))?;
-        let ordered = ordered(schema.clone())?;
-        let fill_of = |name: &str| schema.vars.position(name).and_then(|at| fills[at]);
-        let fills = ordered.vars.iter().map(|v| fill_of(&v.name)).collect();
-        Ok((ordered, fills))
-    }
-
-    fn conflict(&self, source: MergeError) -> Error {
-        Error::Conflict { path: self.base.path.clone(), source }
-    }
-
-    fn hash(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.schema.to_bytes().hash(&mut hasher);
-        self.fills.iter().map(|f| f.map(|f| f == FillMode::Fill)).for_each(|f| f.hash(&mut hasher));
-        self.removed.hash(&mut hasher);
-        hasher.finish()
+        // Every draft begins with what is in the file, in its order, and so does their merger.
+        tree::merge(comm, own, &own_fills).map_err(|e| e.into_error(&self.base.path))
     }
 
     /// Leaves define mode without a change; a dataset that was being created is gone.
@@ -312,6 +328,13 @@ impl Drop for Define {
             let _ = self.base.store.remove(path);
         }
     }
+}
+
+/// What ranks compare before they merge.
+fn hash(schema: &Schema, fills: &[Option<FillMode>], removed: bool) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (schema.version.byte(), schema.to_bytes(), fills, removed).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Makes sure that the file can be created, and takes its name if it must be new.
@@ -336,34 +359,4 @@ pub(crate) fn aligned(align: Alignment, hints: &Hints) -> Alignment {
         records: hints.record_align.unwrap_or(align.records),
         ..align
     }
-}
-
-/// Rank 0's path, hints and alignment for everyone: windows and places are computed on every
-/// rank, and must come out the same.
-pub(crate) fn same_everywhere(
-    comm: &dyn Communicator,
-    path: PathBuf,
-    hints: Hints,
-    align: Alignment,
-) -> Result<(PathBuf, Hints, Alignment)> {
-    if comm.size() == 1 {
-        return Ok((path, hints, align));
-    }
-    let pairs: Vec<String> =
-        hints.effective().iter().map(|(key, value)| format!("{key}={value}")).collect();
-    let numbers =
-        [align.header, align.variable, align.records, align.header_room, align.record_room];
-    let numbers = Message::from_u64s(&numbers);
-    let pairs = pairs.join(";");
-    let parts = [path.as_os_str().as_bytes(), pairs.as_bytes(), &numbers[..]];
-    let parts = broadcast_parts(comm, &parts)?;
-    let [path, pairs, numbers] = <[Vec<u8>; 3]>::try_from(parts).map_err(|_| Error::Garbled)?;
-    let mut same = Hints::default();
-    same.set_pnetcdf(&String::from_utf8_lossy(&pairs));
-    let hints = if comm.rank() == 0 { hints } else { same };
-    let numbers = Message::from(numbers).to_u64s();
-    let [header, variable, records, header_room, record_room] =
-        <[u64; 5]>::try_from(numbers).map_err(|_| Error::Garbled)?;
-    let align = Alignment { header, variable, records, header_room, record_room };
-    Ok((PathBuf::from(OsString::from_vec(path)), hints, align))
 }

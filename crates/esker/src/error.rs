@@ -6,8 +6,6 @@ use esker_comm::CommError;
 use esker_format::{ConvertError, DecodeError, RangeReport, SchemaError};
 use esker_store::StoreError;
 
-use crate::merge::MergeError;
-
 /// A result of this library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -165,16 +163,7 @@ pub enum Error {
     #[error(transparent)]
     Comm(#[from] CommError),
 
-    /// Ranks defined the same object differently.
-    #[error("{}: {source}", path.display())]
-    Conflict {
-        /// The file.
-        path: PathBuf,
-        /// The object, the ranks and both definitions.
-        source: MergeError,
-    },
-
-    /// The same, found by other ranks on the way up the tree.
+    /// Ranks defined the same object differently; the same words on every rank.
     #[error("{}: {what}", path.display())]
     Definitions {
         /// The file.

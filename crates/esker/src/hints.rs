@@ -280,6 +280,15 @@ impl Hints {
         }
     }
 
+    /// Takes the values that another rank has in force, and keeps this rank's warnings.
+    pub(crate) fn become_others(&mut self, pairs: &str) {
+        let mut theirs = Hints::default();
+        theirs.set_pnetcdf(pairs);
+        let mut warnings = std::mem::take(&mut self.warnings);
+        warnings.append(&mut theirs.warnings);
+        *self = Hints { warnings, ..theirs };
+    }
+
     /// The values in force, by name.
     pub fn effective(&self) -> Vec<(&'static str, String)> {
         TABLE.iter().filter_map(|hint| Some((hint.name, (hint.get)(self)?))).collect()

@@ -57,6 +57,7 @@
 mod access;
 mod base;
 mod commit;
+mod common;
 mod dataset;
 mod define;
 mod direct;
@@ -100,7 +101,6 @@ pub use journal::{
     replace_header,
 };
 pub use memory::MemoryLayout;
-pub use merge::MergeError;
 pub use options::{CreateOptions, FillMode, OpenOptions};
 pub use report::{Phases, Report, Strategy};
 pub use request::{RequestId, Requests};

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
-use esker_format::{Attribute, DimId, DimLen, NamedList, Owner, Schema, SchemaError, Variable};
+use esker_format::{
+    Attribute, DimId, DimLen, Dimension, NamedList, Owner, Schema, SchemaError, Variable,
+};
+
+use crate::options::FillMode;
 
 /// What ranks do not agree on.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum MergeError {
+pub(crate) enum MergeError {
     /// One object, two definitions.
     #[error("{object}: rank {first_rank} defines it as {first}, rank {second_rank} as {second}")]
     Conflict {
@@ -35,31 +39,52 @@ pub enum MergeError {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Draft {
     pub(crate) schema: Schema,
+    /// Each variable's own fill mode, where a rank has chosen one, and that rank.
+    pub(crate) fills: Vec<Option<(FillMode, u64)>>,
     pub(crate) ranks: Ranks,
 }
 
 /// The lowest rank that defined each object, in the order of the schema's lists.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Ranks {
+    /// The lowest rank of all.
+    pub(crate) lowest: u64,
     pub(crate) dims: Vec<u64>,
     pub(crate) attrs: Vec<u64>,
     pub(crate) vars: Vec<u64>,
+    /// For each variable those of its attributes.
+    pub(crate) var_attrs: Vec<Vec<u64>>,
 }
 
 impl Draft {
     /// The draft of one rank.
-    pub(crate) fn of(schema: Schema, rank: usize) -> Draft {
+    pub(crate) fn of(schema: Schema, fills: &[Option<FillMode>], rank: usize) -> Draft {
         let rank = rank as u64;
         let ranks = Ranks {
+            lowest: rank,
             dims: vec![rank; schema.dims.len()],
             attrs: vec![rank; schema.attrs.len()],
             vars: vec![rank; schema.vars.len()],
+            var_attrs: schema.vars.iter().map(|v| vec![rank; v.attrs.len()]).collect(),
         };
-        Draft { schema, ranks }
+        let fill = |at: usize| fills.get(at).copied().flatten().map(|mode| (mode, rank));
+        let fills = (0..schema.vars.len()).map(fill).collect();
+        Draft { schema, fills, ranks }
+    }
+
+    /// Each variable's own fill mode, where it has one.
+    pub(crate) fn fill_modes(&self) -> Vec<Option<FillMode>> {
+        self.fills.iter().map(|fill| fill.map(|(mode, _)| mode)).collect()
     }
 
     /// This draft with the objects of `other` that it does not have behind its own.
     pub(crate) fn merge(mut self, other: &Draft) -> Result<Draft, MergeError> {
+        let versions = (self.schema.version, other.schema.version);
+        if versions.0 != versions.1 {
+            let texts = (versions.0.to_string(), versions.1.to_string());
+            let object = "the file version".to_string();
+            return Err(conflict(object, self.ranks.lowest, other.ranks.lowest, texts));
+        }
         for (dim, rank) in other.schema.dims.iter().zip(&other.ranks.dims) {
             match self.schema.dims.position(&dim.name) {
                 Some(at) => {
@@ -71,6 +96,7 @@ impl Draft {
                     }
                 }
                 None => {
+                    self.require_one_unlimited(dim, *rank)?;
                     let added = self.schema.add_dim(&dim.name, dim.len);
                     added.map_err(|source| MergeError::Schema { rank: *rank as usize, source })?;
                     self.ranks.dims.push(*rank);
@@ -80,13 +106,31 @@ impl Draft {
         let (own, theirs) = (&self.schema.attrs, &other.schema.attrs);
         let (attrs, ranks) = merge_attrs(own, &self.ranks.attrs, theirs, &other.ranks.attrs, None)?;
         (self.schema.attrs, self.ranks.attrs) = (attrs, ranks);
-        for (var, rank) in other.schema.vars.iter().zip(&other.ranks.vars) {
-            self.merge_var(&other.schema, var, *rank)?;
+        for number in 0..other.schema.vars.len() {
+            self.merge_var(other, number)?;
         }
         Ok(self)
     }
 
-    fn merge_var(&mut self, other: &Schema, var: &Variable, rank: u64) -> Result<(), MergeError> {
+    /// A file has one unlimited dimension, so two of them are one object with two definitions.
+    fn require_one_unlimited(&self, dim: &Dimension, rank: u64) -> Result<(), MergeError> {
+        let first = self.schema.record_dim().filter(|_| dim.len == DimLen::Unlimited);
+        let Some((first, first_rank)) =
+            first.and_then(|d| Some((self.schema.dims.at(d.0)?, *self.ranks.dims.get(d.0)?)))
+        else {
+            return Ok(());
+        };
+        let object = "the unlimited dimension, of which a classic file has one".to_string();
+        let texts = (format!("\"{}\"", first.name), format!("\"{}\"", dim.name));
+        Err(conflict(object, first_rank, rank, texts))
+    }
+
+    /// Merges variable `number` of `draft`.
+    fn merge_var(&mut self, draft: &Draft, number: usize) -> Result<(), MergeError> {
+        let other = &draft.schema;
+        let var = &other.vars.as_slice()[number];
+        let rank = draft.ranks.vars[number];
+        let (fill, attr_ranks) = (draft.fills[number], &draft.ranks.var_attrs[number]);
         let Some(at) = self.schema.vars.position(&var.name) else {
             // Every dimension of `other` is here by now, under its name.
             let names = var.dims.iter().filter_map(|d| other.dims.at(d.0));
@@ -98,6 +142,8 @@ impl Draft {
                 put.map_err(failed)?;
             }
             self.ranks.vars.push(rank);
+            self.ranks.var_attrs.push(attr_ranks.clone());
+            self.fills.push(fill);
             return Ok(());
         };
         let mine = &self.schema.vars.as_slice()[at];
@@ -107,10 +153,18 @@ impl Draft {
             let object = format!("variable \"{}\"", var.name);
             return Err(conflict(object, my_rank, rank, texts));
         }
-        let my_ranks = vec![my_rank; mine.attrs.len()];
-        let their_ranks = vec![rank; var.attrs.len()];
-        let (attrs, _) =
-            merge_attrs(&mine.attrs, &my_ranks, &var.attrs, &their_ranks, Some(&var.name))?;
+        let my_ranks = &self.ranks.var_attrs[at];
+        let (attrs, ranks) =
+            merge_attrs(&mine.attrs, my_ranks, &var.attrs, attr_ranks, Some(&var.name))?;
+        self.fills[at] = match (self.fills[at], fill) {
+            (Some((first, first_rank)), Some((second, second_rank))) if first != second => {
+                let object = format!("the fill mode of variable \"{}\"", var.name);
+                let texts = (format!("{first:?}"), format!("{second:?}"));
+                return Err(conflict(object, first_rank, second_rank, texts));
+            }
+            (mine, theirs) => mine.or(theirs),
+        };
+        self.ranks.var_attrs[at] = ranks;
         if let Some(mine) = self.schema.vars.at_mut(at) {
             mine.attrs = attrs;
         }
@@ -192,31 +246,6 @@ fn value(attr: &Attribute) -> String {
     }
 }
 
-/// The schema with the objects of `existing` first, in its order: a file's objects keep their
-/// numbers, and what is new comes behind them.
-pub(crate) fn existing_first(existing: &Schema, merged: Schema) -> Result<Schema, MergeError> {
-    let same_vars = existing.vars.iter().zip(&merged.vars).all(|(a, b)| a.name == b.name);
-    let same_dims = existing.dims.iter().zip(&merged.dims).all(|(a, b)| a.name == b.name);
-    if same_vars && same_dims {
-        return Ok(merged);
-    }
-    let refused = |source| MergeError::Schema { rank: 0, source };
-    let mut first = Schema::new(merged.version);
-    first.attrs = merged.attrs.clone();
-    for dim in existing.dims.iter().filter_map(|d| merged.dims.get(&d.name)) {
-        first.add_dim(&dim.name, dim.len).map_err(refused)?;
-    }
-    let ordered = Draft::of(first, 0);
-    // Their dimensions may be new ones, so all of these come before the variables.
-    let mut dims_only = Schema::new(merged.version);
-    dims_only.dims = merged.dims.clone();
-    let mut ordered = ordered.merge(&Draft::of(dims_only, 0))?;
-    for var in existing.vars.iter().filter_map(|v| merged.vars.get(&v.name)) {
-        ordered.merge_var(&merged, var, 0)?;
-    }
-    ordered.merge(&Draft::of(merged, 0)).map(|draft| draft.schema)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,7 +271,7 @@ mod tests {
             &[("y", 2), ("x", 3)],
             &[("v", ExternalType::Float, &[0, 1]), ("w", ExternalType::Byte, &[])],
         );
-        let merged = Draft::of(a, 0).merge(&Draft::of(b, 5)).unwrap();
+        let merged = Draft::of(a, &[], 0).merge(&Draft::of(b, &[], 5)).unwrap();
         let names: Vec<_> = merged.schema.dims.iter().map(|d| d.name.to_string()).collect();
         assert_eq!(names, ["x", "t", "y"]);
         assert_eq!(merged.ranks.dims, [0, 0, 5]);
@@ -254,13 +283,13 @@ mod tests {
     fn conflicts_name_the_object_the_ranks_and_both_definitions() {
         let a = schema(&[("x", 3)], &[("u", ExternalType::Int, &[0])]);
         let b = schema(&[("x", 4)], &[]);
-        let error = Draft::of(a.clone(), 1).merge(&Draft::of(b, 6)).unwrap_err();
+        let error = Draft::of(a.clone(), &[], 1).merge(&Draft::of(b, &[], 6)).unwrap_err();
         assert_eq!(
             error.to_string(),
             "dimension \"x\": rank 1 defines it as length 3, rank 6 as length 4"
         );
         let b = schema(&[("x", 3)], &[("u", ExternalType::Float, &[0])]);
-        let error = Draft::of(a.clone(), 0).merge(&Draft::of(b, 2)).unwrap_err();
+        let error = Draft::of(a.clone(), &[], 0).merge(&Draft::of(b, &[], 2)).unwrap_err();
         assert_eq!(
             error.to_string(),
             "variable \"u\": rank 0 defines it as int (x), rank 2 as float (x)"
@@ -268,25 +297,10 @@ mod tests {
         let (mut b, mut c) = (a.clone(), a);
         b.put_attr(Owner::Global, "title", Values::from("one")).unwrap();
         c.put_attr(Owner::Global, "title", Values::from("two")).unwrap();
-        let error = Draft::of(b, 0).merge(&Draft::of(c, 3)).unwrap_err();
+        let error = Draft::of(b, &[], 0).merge(&Draft::of(c, &[], 3)).unwrap_err();
         assert_eq!(
             error.to_string(),
             "global attribute \"title\": rank 0 defines it as \"one\", rank 3 as \"two\""
         );
-    }
-
-    #[test]
-    fn what_exists_keeps_its_number() {
-        let existing = schema(&[("x", 3), ("y", 4)], &[("a", ExternalType::Int, &[0])]);
-        let merged = schema(
-            &[("z", 9), ("y", 4), ("x", 3)],
-            &[("b", ExternalType::Int, &[0]), ("a", ExternalType::Int, &[2])],
-        );
-        let ordered = existing_first(&existing, merged).unwrap();
-        let names: Vec<_> = ordered.vars.iter().map(|v| v.name.to_string()).collect();
-        assert_eq!(names, ["a", "b"]);
-        let dims: Vec<_> = ordered.dims.iter().map(|d| d.name.to_string()).collect();
-        assert_eq!(dims, ["x", "y", "z"]);
-        assert_eq!(ordered.vars.get("b").unwrap().dims, [DimId(2)]);
     }
 }

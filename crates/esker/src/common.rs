@@ -1,0 +1,61 @@
+//! What ranks that have a dataset together must have alike.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+
+use esker_comm::{Communicator, CommunicatorExt, Message};
+use esker_format::Alignment;
+
+use crate::base::broadcast_parts;
+use crate::error::{Error, Result};
+use crate::hints::Hints;
+use crate::options::FillMode;
+
+/// What every rank must have alike: windows, places and who takes part are computed on each.
+#[derive(Debug)]
+pub(crate) struct Common {
+    pub(crate) path: PathBuf,
+    pub(crate) hints: Hints,
+    pub(crate) align: Alignment,
+    pub(crate) fill: FillMode,
+    pub(crate) writable: bool,
+}
+
+/// Rank 0's for everyone. Collective.
+pub(crate) fn same_everywhere(comm: &dyn Communicator, own: Common) -> Result<Common> {
+    if comm.size() == 1 {
+        return Ok(own);
+    }
+    let Common { path, mut hints, align, fill, writable } = own;
+    let pairs: Vec<String> =
+        hints.effective().iter().map(|(key, value)| format!("{key}={value}")).collect();
+    let fills = fill == FillMode::Fill;
+    let numbers = [
+        align.header,
+        align.variable,
+        align.records,
+        align.header_room,
+        align.record_room,
+        fills.into(),
+        writable.into(),
+    ];
+    let numbers = Message::from_u64s(&numbers);
+    let pairs = pairs.join(";");
+    let parts = [path.as_os_str().as_bytes(), pairs.as_bytes(), &numbers[..]];
+    let parts = broadcast_parts(comm, &parts)?;
+    let [path, pairs, numbers] = <[Vec<u8>; 3]>::try_from(parts).map_err(|_| Error::Garbled)?;
+    let path = PathBuf::from(OsString::from_vec(path));
+    // From the same text on every rank, so that a value out of its bounds is refused by all.
+    hints.become_others(&String::from_utf8_lossy(&pairs));
+    let numbers = Message::from(numbers).to_u64s();
+    let [header, variable, records, header_room, record_room, fills, for_writing] =
+        <[u64; 7]>::try_from(numbers).map_err(|_| Error::Garbled)?;
+    if !comm.all(u64::from(writable) == for_writing)? {
+        let why = "some ranks open it for writing and some for reading only";
+        return Err(Error::NotAlike { path, why });
+    }
+    let align = Alignment { header, variable, records, header_room, record_room };
+    let fill = if fills == 1 { FillMode::Fill } else { FillMode::NoFill };
+    Ok(Common { path, hints, align, fill, writable })
+}
