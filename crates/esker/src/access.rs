@@ -503,20 +503,21 @@ impl Dataset {
         let needed = puts.iter().map(|r| r.records).max().unwrap_or(0).max(self.records);
         let mine = [
             Mine { summary: writes.summary, waste: 0, records: needed },
-            Mine { summary: reads.summary, waste, records: 0 },
+            Mine { summary: reads.summary, waste, records: self.records },
         ];
         let [write, read] = Together::reduce(&*self.base.comm, mine)?;
         report.phases.agree += clock.elapsed();
         let mut outcome = Ok(());
         if !write.is_empty() {
-            outcome = self.write_together(&write, &writes, puts, &mut report);
+            // Records that any rank has made already, perhaps alone, are not made again.
+            outcome = self.write_together(&write, read.records, &writes, puts, &mut report);
         }
         let records = write.records;
         let clock = Instant::now();
         if !write.is_empty() {
             outcome = self.base.agree(outcome);
         }
-        if outcome.is_ok() {
+        if outcome.is_ok() && self.base.writable {
             outcome = self.grow_together(records);
         }
         report.phases.agree += clock.elapsed();
@@ -534,17 +535,18 @@ impl Dataset {
     fn write_together(
         &self,
         together: &Together,
+        existing: u64,
         plan: &Plan<'_>,
         puts: &mut [Request<'_>],
         report: &mut Report,
     ) -> Result<()> {
-        if together.records > self.records && self.fills_records() {
+        if together.records > existing && self.fills_records() {
             // Only one rank alone can know that it writes all of a record.
             let covered = match self.base.comm.size() {
-                1 => covered(puts, self.records, together.records),
+                1 => covered(puts, existing, together.records),
                 _ => None,
             };
-            let filled = self.fill_share(self.records, together.records, covered);
+            let filled = self.fill_share(existing, together.records, covered);
             self.base.agree(filled)?;
         }
         let (file, hints) = (&*self.file, &self.base.hints);
@@ -580,18 +582,15 @@ impl Dataset {
     fn exchange(&self, together: &Together) -> Result<Exchange<'_>> {
         let (comm, file, hints) = (&*self.base.comm, &*self.file, &self.base.hints);
         let ranks = comm.size();
-        let aggregators = strategy::aggregators(ranks, self.node_count()?, hints);
+        let aggregators = strategy::aggregators(ranks, self.machine()?, hints);
         let windows = Windows::new(together, hints, aggregators as u64);
         Ok(Exchange { comm, file, hints, windows })
     }
 
     fn require_current(&self, requests: &[Request<'_>]) -> Result<()> {
-        match requests.iter().find(|r| r.epoch != self.epoch) {
-            None => Ok(()),
-            Some(old) => {
-                let var = self.header.schema.variable(old.var).map_or("", |v| &*v.name);
-                Err(Error::Redefined { path: self.base.path.clone(), var: var.to_string() })
-            }
+        match requests.iter().all(|r| r.epoch == self.epoch) {
+            true => Ok(()),
+            false => Err(Error::Redefined { path: self.base.path.clone() }),
         }
     }
 

@@ -1,6 +1,7 @@
 //! A dataset in data mode: opening, asking, records, closing. What moves values is in `access`.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -20,6 +21,7 @@ use crate::numbering::Numbering;
 use crate::options::{CreateOptions, FillMode, OpenOptions};
 use crate::report::Report;
 use crate::sound;
+use crate::strategy::Machine;
 
 /// An open dataset in data mode.
 ///
@@ -40,12 +42,13 @@ pub struct Dataset {
     /// Each variable's own fill mode, by the file's number.
     pub(crate) fills: Vec<Option<FillMode>>,
     pub(crate) numbering: Option<Numbering>,
-    /// Counts definitions, so that a request queued before a redefinition is known.
+    /// Of this definition of this dataset and no other, so that a request which was queued for
+    /// another one is known.
     pub(crate) epoch: u64,
     pub(crate) report: Report,
     /// Whether the file's name is not safe from power loss yet.
     renamed: bool,
-    pub(crate) nodes: OnceLock<usize>,
+    machine: OnceLock<Machine>,
 }
 
 impl Dataset {
@@ -102,7 +105,7 @@ impl Dataset {
         let records = header.records(file_len);
         let fills = vec![None; header.schema.vars.len()];
         let committed = Committed { file, renamed: false };
-        Ok(Dataset::new(base, (committed, header, records), fills, None, 0))
+        Ok(Dataset::new(base, (committed, header, records), fills, None))
     }
 
     pub(crate) fn new(
@@ -110,11 +113,12 @@ impl Dataset {
         (committed, header, records): (Committed, Header, u64),
         fills: Vec<Option<FillMode>>,
         numbering: Option<Numbering>,
-        epoch: u64,
     ) -> Dataset {
+        static EPOCHS: AtomicU64 = AtomicU64::new(0);
+        let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed);
         let Committed { file, renamed } = committed;
-        let (report, nodes) = (Report::default(), OnceLock::new());
-        Dataset { base, file, header, records, fills, numbering, epoch, report, renamed, nodes }
+        let (report, machine) = (Report::default(), OnceLock::new());
+        Dataset { base, file, header, records, fills, numbering, epoch, report, renamed, machine }
     }
 
     /// The file, behind symbolic links.
@@ -225,7 +229,7 @@ impl Dataset {
         self.agree_on_records()?;
         let Dataset { file, header, records, renamed, .. } = self;
         let before = Before { file, header, records, renamed };
-        Ok(Define::redefine(self.base, before, self.numbering, self.fills, self.epoch))
+        Ok(Define::redefine(self.base, before, self.numbering, self.fills))
     }
 
     /// Makes the records that any rank has made everyone's. Collective.
@@ -309,20 +313,23 @@ impl Dataset {
         found.ok_or_else(|| self.no_such_number(var))
     }
 
-    /// How many nodes the ranks are on. Collective the first time.
-    pub(crate) fn node_count(&self) -> Result<usize> {
-        if let Some(nodes) = self.nodes.get() {
-            return Ok(*nodes);
+    /// What the ranks run on. Collective the first time.
+    pub(crate) fn machine(&self) -> Result<Machine> {
+        if let Some(machine) = self.machine.get() {
+            return Ok(*machine);
         }
         let comm = &self.base.comm;
-        let nodes = match comm.size() {
-            1 => 1,
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+        let machine = match comm.size() {
+            1 => Machine { nodes: 1, cores },
             _ => {
                 let first_of_node = comm.split_by_node()?.rank() == 0;
-                comm.sum_u64(first_of_node.into())? as usize
+                let nodes = comm.sum_u64(first_of_node.into())?;
+                // Ranks that are bound to cores see different numbers of them.
+                Machine { nodes, cores: comm.max_u64(cores)? }
             }
         };
-        Ok(*self.nodes.get_or_init(|| nodes))
+        Ok(*self.machine.get_or_init(|| machine))
     }
 
     fn no_such_number(&self, var: VarId) -> Error {

@@ -42,7 +42,6 @@ pub struct Define {
     placeholders: Vec<PathBuf>,
     /// Whether something was renamed or deleted, which cannot be merged.
     removed: bool,
-    epoch: u64,
 }
 
 /// What a redefinition starts from.
@@ -99,7 +98,6 @@ impl Define {
             before: None,
             placeholders,
             removed: false,
-            epoch: 0,
         };
         // A directory that takes no files is reported before any work is done.
         let base = &define.base;
@@ -112,7 +110,6 @@ impl Define {
         before: Before,
         numbering: Option<Numbering>,
         fills: Vec<Option<FillMode>>,
-        epoch: u64,
     ) -> Define {
         // In this rank's order, so that its numbers stay what they are.
         let file_order = numbering.as_ref().map(|n| FileOrder::new(&before.header.schema, n));
@@ -124,7 +121,7 @@ impl Define {
             }
         };
         let (before, placeholders) = (Some(before), Vec::new());
-        Define { base, schema, file_order, fills, before, placeholders, removed: false, epoch }
+        Define { base, schema, file_order, fills, before, placeholders, removed: false }
     }
 
     /// The file.
@@ -276,7 +273,7 @@ impl Define {
                 let numbering = Numbering::of(&self.schema, &header.schema);
                 let base = self.base.clone();
                 let parts = (committed, header, records);
-                Ok(Dataset::new(base, parts, fills, numbering, self.epoch + 1))
+                Ok(Dataset::new(base, parts, fills, numbering))
             }
             Err(error) => Err(EnddefError { define: Box::new(self), error: Box::new(error) }),
         }

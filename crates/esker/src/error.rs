@@ -181,16 +181,14 @@ pub enum Error {
         why: &'static str,
     },
 
-    /// The dataset was redefined after the request was queued.
+    /// A request with places in the file that are not this dataset's (any more).
     #[error(
-        "{}: variable \"{var}\": the dataset was redefined since this request was queued",
+        "{}: a request was queued before the dataset was redefined, or for another dataset",
         path.display()
     )]
     Redefined {
         /// The file.
         path: PathBuf,
-        /// The variable.
-        var: String,
     },
 
     /// The attached buffer of buffered puts.

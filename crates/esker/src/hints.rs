@@ -298,14 +298,6 @@ impl Hints {
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
-
-    /// Aggregators on one node.
-    pub(crate) fn per_node(&self) -> u64 {
-        match self.aggregators_per_node {
-            0 => std::thread::available_parallelism().map_or(1, |n| n.get() as u64).min(4),
-            n => n,
-        }
-    }
 }
 
 #[cfg(test)]

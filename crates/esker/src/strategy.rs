@@ -135,13 +135,22 @@ pub(crate) fn exchanges_read(together: &Together, hints: &Hints, ranks: usize) -
     }
 }
 
+/// What the ranks run on, the same on every rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Machine {
+    pub(crate) nodes: u64,
+    /// The most cores that a rank may use.
+    pub(crate) cores: u64,
+}
+
 /// How many ranks own windows.
-pub(crate) fn aggregators(ranks: usize, nodes: usize, hints: &Hints) -> usize {
-    let wanted = match hints.cb_nodes {
-        Some(count) => count as usize,
-        None => nodes * hints.per_node() as usize,
+pub(crate) fn aggregators(ranks: usize, machine: Machine, hints: &Hints) -> usize {
+    let per_node = match hints.aggregators_per_node {
+        0 => machine.cores.min(4),
+        n => n,
     };
-    wanted.clamp(1, ranks)
+    let wanted = hints.cb_nodes.unwrap_or(machine.nodes.saturating_mul(per_node));
+    wanted.clamp(1, ranks as u64) as usize
 }
 
 /// The rank that aggregator number `number` of `count` is: evenly spread over all ranks, which
