@@ -52,3 +52,21 @@ fn seven_ranks_agree_with_the_model() {
 fn sixteen_ranks_agree_with_the_model() {
     on_threads(16, 5000..5000 + seeds() / 4);
 }
+
+#[test]
+fn two_datasets_at_once_do_not_mix() {
+    let dir = tempfile::tempdir().unwrap();
+    for seed in 6000..6000 + seeds() / 2 {
+        let path = dir.path().join("run.nc");
+        esker::launch(3, |comm| scenario::run_two(seed, comm, &path));
+    }
+}
+
+#[test]
+fn parts_of_the_ranks_have_datasets_of_their_own() {
+    let dir = tempfile::tempdir().unwrap();
+    for seed in 7000..7000 + seeds() / 2 {
+        let path = dir.path().join("run.nc");
+        esker::launch(5, |comm| scenario::run_split(seed, comm, &path));
+    }
+}
