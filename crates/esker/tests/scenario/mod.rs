@@ -29,6 +29,18 @@ pub(crate) fn run(seed: u64, comm: Arc<dyn Communicator>, path: &Path) -> Expect
     life.end()
 }
 
+/// Writes down what a file should hold, for a reader that knows nothing of us: a line for each
+/// variable with its name and its values, `?` where anything may be.
+pub(crate) fn note(expected: &Expected, path: &Path) {
+    let mut text = String::new();
+    for (name, values) in expected {
+        let word = |value: &Option<f64>| value.map_or("?".to_string(), |v| format!("{v:?}"));
+        let words: Vec<String> = values.iter().map(word).collect();
+        text.push_str(&format!("{name} {}\n", words.join(" ")));
+    }
+    std::fs::write(path, text).unwrap();
+}
+
 /// Two datasets that are open at once on one communicator, used in turn.
 pub(crate) fn run_two(seed: u64, comm: Arc<dyn Communicator>, path: &Path) {
     let mut first = Life::begin(seed, comm.clone(), path);

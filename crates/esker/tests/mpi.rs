@@ -1,0 +1,322 @@
+//! Datasets under MPICH and OpenMPI, each started by its own mpiexec.
+//!
+//! An MPI that is not installed is skipped with a message.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use esker::{Dataset, Selection};
+use esker_tools::Unseen;
+use esker_tools::check::{CheckOptions, check};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_esker-ranks");
+
+/// One MPI job at a time: more would only wait for each other's cores.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+/// A launcher.
+#[derive(Clone, Copy)]
+struct Mpi {
+    name: &'static str,
+    mpiexec: &'static str,
+    arguments: &'static [&'static str],
+}
+
+const MPICH: Mpi = Mpi { name: "MPICH", mpiexec: "mpiexec.mpich", arguments: &[] };
+const OPEN_MPI: Mpi = Mpi {
+    name: "OpenMPI",
+    mpiexec: "mpiexec.openmpi",
+    arguments: &["--allow-run-as-root", "--oversubscribe"],
+};
+
+/// A job under way, with what it says.
+struct Job {
+    name: String,
+    child: Child,
+    output: std::thread::JoinHandle<String>,
+    errors: std::thread::JoinHandle<String>,
+    start: Instant,
+}
+
+impl Mpi {
+    /// Whether the launcher is there; says so if it is not.
+    fn is_here(&self) -> bool {
+        let found = Command::new(self.mpiexec).arg("--version").output().is_ok();
+        if !found {
+            println!("skipped: there is no {} ({})", self.mpiexec, self.name);
+        }
+        found
+    }
+
+    /// Starts groups of ranks, each with words of its own.
+    fn start(&self, groups: &[(usize, &[&str])], variables: &[(&str, &str)]) -> Job {
+        let mut command = Command::new(self.mpiexec);
+        command.args(self.arguments);
+        for (i, (ranks, words)) in groups.iter().enumerate() {
+            if i > 0 {
+                command.arg(":");
+            }
+            command.args(["-n", &ranks.to_string()]).args(*words);
+        }
+        command.envs(variables.iter().copied());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let start = Instant::now();
+        let mut child = command.spawn().unwrap();
+        // Read by threads, so that a full pipe cannot stop the job.
+        fn read(mut from: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
+            std::thread::spawn(move || {
+                let mut bytes = Vec::new();
+                let _ = from.read_to_end(&mut bytes);
+                String::from_utf8_lossy(&bytes).into_owned()
+            })
+        }
+        let output = read(child.stdout.take().unwrap());
+        let errors = read(child.stderr.take().unwrap());
+        let name = format!("{}: {groups:?}", self.name);
+        Job { name, child, output, errors, start }
+    }
+
+    /// Runs the program, for a minute at most, and demands that it passed.
+    fn passes(&self, ranks: usize, words: &[&str]) -> String {
+        let words = [&[PROGRAM], words].concat();
+        self.groups_pass(&[(ranks, &words)], &[])
+    }
+
+    fn groups_pass(&self, groups: &[(usize, &[&str])], variables: &[(&str, &str)]) -> String {
+        let ranks: usize = groups.iter().map(|(ranks, _)| ranks).sum();
+        let job = self.start(groups, variables);
+        let name = job.name.clone();
+        let (succeeded, output, errors) = job.end(Duration::from_secs(60));
+        assert!(succeeded, "{name}:\n{output}\n{errors}");
+        let expected = format!("passed on {ranks} ranks");
+        assert_eq!(output.matches(&expected).count(), 1, "{name}:\n{output}\n{errors}");
+        output
+    }
+}
+
+impl Job {
+    /// Waits for the end, so long at most.
+    fn end(mut self, limit: Duration) -> (bool, String, String) {
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            if self.start.elapsed() > limit {
+                // The ranks end themselves a little later (see `watch` in the program).
+                self.child.kill().unwrap();
+                self.child.wait().unwrap();
+                panic!("{} ran for more than {limit:?}", self.name);
+            }
+            sleep(Duration::from_millis(5));
+        };
+        (status.success(), self.output.join().unwrap(), self.errors.join().unwrap())
+    }
+}
+
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Ranks and how many seeds; more with ESKER_SEEDS.
+fn efforts() -> Vec<(usize, u64)> {
+    let most = std::env::var("ESKER_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(12u64);
+    let seeds = |ranks| match ranks {
+        1..=4 => most,
+        5..=8 => most / 2,
+        _ => most / 4,
+    };
+    [1, 2, 3, 4, 7, 8, 16].map(|ranks| (ranks, seeds(ranks))).into()
+}
+
+fn scenarios_pass(mpi: Mpi) {
+    if !mpi.is_here() {
+        return;
+    }
+    let _alone = alone();
+    for (ranks, seeds) in efforts() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = (10_000 * ranks).to_string();
+        let place = dir.path().to_str().unwrap();
+        mpi.passes(ranks, &["scenario", place, &first, &seeds.to_string()]);
+        others_agree(dir.path());
+    }
+}
+
+#[test]
+fn random_lives_under_mpich_agree_with_the_model_and_with_python() {
+    scenarios_pass(MPICH);
+}
+
+#[test]
+fn random_lives_under_open_mpi_agree_with_the_model_and_with_python() {
+    scenarios_pass(OPEN_MPI);
+}
+
+/// Every file in a folder is valid for PnetCDF's validator and holds for netCDF4-python what
+/// is noted beside it.
+fn others_agree(dir: &Path) {
+    let files: Vec<PathBuf> = fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.with_extension("expected").exists())
+        .filter(|path| path.extension().is_some_and(|e| e == "nc"))
+        .collect();
+    assert!(!files.is_empty());
+    match Command::new("ncvalidator").arg("-h").output() {
+        Err(error) => println!("skipped: ncvalidator: {error}"),
+        Ok(_) => {
+            for file in &files {
+                let output = Command::new("ncvalidator").arg(file).output().unwrap();
+                let said = String::from_utf8_lossy(&output.stdout);
+                assert!(output.status.success(), "ncvalidator: {}: {said}", file.display());
+            }
+        }
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap();
+    let named = std::env::var_os("ESKER_PYTHON").map(PathBuf::from);
+    let python = named.unwrap_or_else(|| root.join(".venv/bin/python"));
+    let found = Command::new(&python).args(["-c", "import netCDF4"]).output();
+    if !found.is_ok_and(|output| output.status.success()) {
+        println!("skipped: {} has no netCDF4 (set ESKER_PYTHON)", python.display());
+        return;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/expect.py");
+    let output = Command::new(&python).arg(script).args(&files).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}{errors}", String::from_utf8_lossy(&output.stdout));
+}
+
+/// What a rank writes to an element of a record (`endless` in the program).
+fn value(step: u64, element: u64) -> f32 {
+    ((step * 31 + element) % 10_007) as f32
+}
+
+#[test]
+fn a_killed_rank_leaves_what_was_synced() {
+    if !MPICH.is_here() {
+        return;
+    }
+    let _alone = alone();
+    let mut in_the_middle = 0;
+    for turn in 0..20u64 {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().to_str().unwrap();
+        let words: &[&str] = &[PROGRAM, "endless", place];
+        let job = MPICH.start(&[(4, words)], &[]);
+        let read = |name: &str| -> Option<u64> {
+            fs::read_to_string(dir.path().join(name)).ok()?.parse().ok()
+        };
+        // After some records, at another moment each time.
+        while read("synced").unwrap_or(0) < 1 + turn % 3 {
+            assert!(job.start.elapsed() < Duration::from_secs(40), "{} does not start", job.name);
+            sleep(Duration::from_millis(1));
+        }
+        sleep(Duration::from_micros(turn * 1700));
+        let victim = read(&format!("pid.{}", turn % 4)).unwrap();
+        let killed = Command::new("kill").args(["-KILL", &victim.to_string()]).status().unwrap();
+        assert!(killed.success());
+        let (succeeded, ..) = job.end(Duration::from_secs(60));
+        assert!(!succeeded);
+        let synced = read("synced").unwrap();
+        let path = dir.path().join("run.nc");
+        // The bytes of a record that nobody promised yet are all that there may be to find.
+        let report = check(&path, &CheckOptions::default(), &mut Unseen).unwrap();
+        assert!(report.findings.iter().all(|f| f.code == "trailing"), "{report:?}");
+        in_the_middle += report.findings.len();
+        let ds = Dataset::open(&path).unwrap();
+        assert!(ds.numrecs() == synced || ds.numrecs() == synced + 1, "{}", ds.numrecs());
+        let fixed: Vec<i32> = ds.get(ds.var("fixed").unwrap(), &Selection::all()).unwrap();
+        assert!(fixed.iter().enumerate().all(|(i, v)| *v == i as i32 % 4));
+        // A record that the header promises was written whole, also when its sync was not.
+        let record: Vec<f32> = ds.get(ds.var("record").unwrap(), &Selection::all()).unwrap();
+        let width = fixed.len();
+        for (i, found) in record.iter().enumerate() {
+            let (step, element) = (i / width, i % width);
+            assert_eq!(*found, value(step as u64, element as u64), "turn {turn}, record {step}");
+        }
+    }
+    println!("{in_the_middle} of 20 ranks were killed in the middle of a write");
+    assert!(in_the_middle > 0);
+}
+
+#[test]
+fn a_file_that_may_not_grow_on_one_rank_is_everyones_error() {
+    for mpi in [MPICH, OPEN_MPI] {
+        if !mpi.is_here() {
+            continue;
+        }
+        let _alone = alone();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.nc");
+        let path = path.to_str().unwrap();
+        let unlimited: &[&str] = &[PROGRAM, "full", path];
+        // 64 MiB in blocks of 512 bytes, which MPI's own files need not. Without the trap the
+        // system would kill the rank.
+        let script = format!("trap '' XFSZ; ulimit -f 131072; exec {PROGRAM} full {path}");
+        let limited: &[&str] = &["sh", "-c", &script];
+        mpi.groups_pass(&[(1, unlimited), (1, limited), (2, unlimited)], &[]);
+    }
+}
+
+/// Found by reading: each rank chose the number of owners from its own cores, and ranks that
+/// are bound to fewer of them had another idea of who owns what.
+#[test]
+fn ranks_bound_to_different_cores_agree_on_the_owners() {
+    for mpi in [MPICH, OPEN_MPI] {
+        if !mpi.is_here() || Command::new("taskset").arg("--version").output().is_err() {
+            continue;
+        }
+        let _alone = alone();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.nc");
+        let free: &[&str] = &[PROGRAM, "interleave", path.to_str().unwrap()];
+        let bound: &[&str] = &["taskset", "-c", "0", PROGRAM, "interleave", path.to_str().unwrap()];
+        let mpi = match mpi.name {
+            "OpenMPI" => Mpi {
+                arguments: &["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"],
+                ..mpi
+            },
+            _ => mpi,
+        };
+        mpi.groups_pass(&[(2, free), (2, bound)], &[]);
+    }
+}
+
+#[test]
+fn hints_of_the_environment_are_honoured_and_rank_0s_win() {
+    for mpi in [MPICH, OPEN_MPI] {
+        if !mpi.is_here() {
+            continue;
+        }
+        let _alone = alone();
+        let dir = tempfile::tempdir().unwrap();
+        let romio = dir.path().join("romio");
+        fs::write(&romio, "# hints\ncb_buffer_size 4096\nromio_cb_write enable\n").unwrap();
+        let path = dir.path().join("run.nc");
+        let words: &[&str] = &[PROGRAM, "hints", path.to_str().unwrap()];
+        let variables = [
+            ("ROMIO_HINTS", romio.to_str().unwrap()),
+            ("PNETCDF_HINTS", "cb_buffer_size=8192;nc_var_align_size=1024;cb_nods=3;oops"),
+        ];
+        let output = mpi.groups_pass(&[(3, words)], &variables);
+        for words in [
+            // PNETCDF_HINTS wins over ROMIO_HINTS, and both over the program's.
+            "(\"cb_buffer_size\", \"8192\")",
+            "(\"romio_cb_write\", \"enable\")",
+            "(\"nc_var_align_size\", \"1024\")",
+            // Rank 0's of three.
+            "(\"striping_unit\", \"100\")",
+            "(\"cb_nodes\", \"1\")",
+            "did you mean \\\"cb_nodes\\\"",
+            "\\\"oops\\\" is not key=value",
+            "begin: 1024",
+        ] {
+            assert!(output.contains(words), "{words} is missing: {output}");
+        }
+    }
+}

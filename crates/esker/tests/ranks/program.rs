@@ -1,0 +1,204 @@
+//! What every rank of an MPI job does, for `tests/mpi.rs`: `mpiexec -n 4 esker-ranks WHAT …`.
+
+#[path = "../scenario/mod.rs"]
+mod scenario;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use esker::{
+    Communicator, CreateOptions, Dataset, DimLen, ExternalType, Hints, OpenOptions, Selection,
+};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    watch(Duration::from_secs(90));
+    // A rank that panics ends the job; the others would wait for it.
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        esker_comm::mpi::abort(3);
+        std::process::abort();
+    }));
+    let comm = match esker_comm::auto() {
+        Ok(comm) => comm,
+        Err(error) => {
+            eprintln!("{error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let says = comm.rank() == 0;
+    let ranks = comm.size();
+    match words[..] {
+        ["scenario", dir, first, count] => {
+            let (first, count) = (number(first), number(count));
+            scenarios(&comm, Path::new(dir), first..first + count);
+        }
+        ["endless", dir] => endless(&comm, Path::new(dir)),
+        ["full", path] => full(&comm, Path::new(path)),
+        ["interleave", path] => interleave(&comm, Path::new(path)),
+        ["hints", path] => tell_hints(&comm, Path::new(path)),
+        _ => {
+            eprintln!(
+                "esker-ranks scenario DIR FIRST COUNT | endless DIR | full PATH | interleave PATH | hints PATH"
+            );
+            return ExitCode::FAILURE;
+        }
+    }
+    if says {
+        println!("{} passed on {ranks} ranks", words[0]);
+    }
+    ExitCode::SUCCESS
+}
+
+fn number(word: &str) -> u64 {
+    word.parse().unwrap()
+}
+
+/// Ends the process if it hangs, so that a failing run leaves nothing behind.
+fn watch(limit: Duration) {
+    std::thread::spawn(move || {
+        std::thread::sleep(limit);
+        eprintln!("esker-ranks: still running after {limit:?}");
+        std::process::abort();
+    });
+}
+
+/// Random lives of datasets. The files stay, with what they should hold.
+fn scenarios(comm: &Arc<dyn Communicator>, dir: &Path, seeds: std::ops::Range<u64>) {
+    for seed in seeds {
+        let path = dir.join(format!("{seed}.nc"));
+        let expected = scenario::run(seed, comm.clone(), &path);
+        if comm.rank() == 0 {
+            scenario::note(&expected, &path.with_extension("expected"));
+        }
+        if seed % 3 == 0 {
+            scenario::run_two(seed, comm.clone(), &dir.join("two.nc"));
+        }
+        if seed % 3 == 1 {
+            scenario::run_split(seed, comm.clone(), &dir.join("split.nc"));
+        }
+    }
+}
+
+/// Elements of a record that each rank writes.
+const RECORD: u64 = 100_000;
+
+/// Writes record after record until it is killed. What is synced is told in a file.
+fn endless(comm: &Arc<dyn Communicator>, dir: &Path) {
+    let (me, ranks) = (comm.rank() as u64, comm.size() as u64);
+    std::fs::write(dir.join(format!("pid.{me}")), std::process::id().to_string()).unwrap();
+    let mut hints = Hints::default();
+    hints.set("romio_cb_write", "enable");
+    hints.set("cb_buffer_size", "65536");
+    let options = CreateOptions::new().comm(comm.clone()).hints(hints);
+    let mut def = Dataset::create(dir.join("run.nc"), options).unwrap();
+    let t = def.add_dim("t", DimLen::Unlimited).unwrap();
+    let x = def.add_dim("x", DimLen::Fixed(RECORD * ranks)).unwrap();
+    let fixed = def.add_var("fixed", ExternalType::Int, &[x]).unwrap();
+    let record = def.add_var("record", ExternalType::Float, &[t, x]).unwrap();
+    let mut ds = def.enddef().unwrap();
+    let mine = Selection::strided(&[me], &[RECORD], &[ranks]);
+    ds.put_all(fixed, &mine, &vec![me as i32; RECORD as usize]).unwrap();
+    for step in 0.. {
+        let mine = Selection::strided(&[step, me], &[1, RECORD], &[1, ranks]);
+        let data: Vec<f32> = (0..RECORD).map(|i| value(step, i * ranks + me)).collect();
+        ds.put_all(record, &mine, &data).unwrap();
+        ds.sync().unwrap();
+        if me == 0 {
+            // In one step, so that whoever looks sees a whole number.
+            let (new, name) = (dir.join("synced.new"), dir.join("synced"));
+            std::fs::write(&new, (step + 1).to_string()).unwrap();
+            std::fs::rename(new, name).unwrap();
+        }
+    }
+}
+
+/// What `tests/mpi.rs` expects at an element of a record.
+fn value(step: u64, element: u64) -> f32 {
+    ((step * 31 + element) % 10_007) as f32
+}
+
+/// Rank 1 may not make the file longer (its shell said so): everyone gets an error.
+fn full(comm: &Arc<dyn Communicator>, path: &Path) {
+    for exchange in ["enable", "disable"] {
+        let (me, ranks) = (comm.rank() as u64, comm.size() as u64);
+        let mut hints = Hints::default();
+        hints.set("romio_cb_write", exchange);
+        hints.set("cb_nodes", &ranks.to_string());
+        hints.set("cb_buffer_size", "65536");
+        let options = CreateOptions::new().comm(comm.clone()).hints(hints);
+        let mut def = Dataset::create(path, options).unwrap();
+        let t = def.add_dim("t", DimLen::Unlimited).unwrap();
+        let x = def.add_dim("x", DimLen::Fixed(8192 * ranks)).unwrap();
+        let small = def.add_var("small", ExternalType::Int, &[x]).unwrap();
+        // A hole up to what the rank may write.
+        let y = def.add_dim("y", DimLen::Fixed(64 << 20)).unwrap();
+        let hole = def.add_var("hole", ExternalType::Byte, &[y]).unwrap();
+        def.set_fill(hole, esker::FillMode::NoFill).unwrap();
+        let large = def.add_var("large", ExternalType::Double, &[t, x]).unwrap();
+        def.set_fill(large, esker::FillMode::NoFill).unwrap();
+        let mut ds = def.enddef().unwrap();
+        let mine = Selection::slab(&[8192 * me], &[8192]);
+        ds.put_all(small, &mine, &vec![me as i32; 8192]).unwrap();
+        ds.sync().unwrap();
+        let mine = Selection::slab(&[0, 8192 * me], &[16, 8192]);
+        let error = ds.put_all(large, &mine, &vec![1.0; 16 * 8192]).unwrap_err().to_string();
+        assert!(error.contains("File too large"), "{error}");
+        assert_eq!(me == 1, !error.contains("rank 1 failed"), "{error}");
+        // Everyone goes on with what is there.
+        assert_eq!(ds.numrecs(), 0);
+        let all: Vec<i32> = ds.get_all(small, &Selection::all()).unwrap();
+        assert!((0..ranks).all(|r| all[(r * 8192) as usize] == r as i32));
+        ds.close().unwrap();
+    }
+}
+
+/// An interleaved write and read by exchange, with the number of owners left to the library.
+fn interleave(comm: &Arc<dyn Communicator>, path: &Path) {
+    let (me, ranks) = (comm.rank() as u64, comm.size() as u64);
+    let mut def = Dataset::create(path, CreateOptions::new().comm(comm.clone())).unwrap();
+    let x = def.add_dim("x", DimLen::Fixed(50_000 * ranks)).unwrap();
+    let v = def.add_var("v", ExternalType::Int, &[x]).unwrap();
+    let mut ds = def.enddef().unwrap();
+    let mine = Selection::strided(&[me], &[50_000], &[ranks]);
+    ds.put_all(v, &mine, &vec![me as i32; 50_000]).unwrap();
+    assert_eq!(ds.report().write_strategy, esker::Strategy::Exchanged);
+    let next = (me + 1) % ranks;
+    let theirs = Selection::strided(&[next], &[50_000], &[ranks]);
+    let found: Vec<i32> = ds.get_all(v, &theirs).unwrap();
+    assert!(found.iter().all(|v| *v == next as i32));
+    ds.close().unwrap();
+}
+
+/// Each rank has hints of its own; rank 0's are everyone's, under the environment's.
+fn tell_hints(comm: &Arc<dyn Communicator>, path: &Path) {
+    let path: PathBuf = path.to_path_buf();
+    let mut hints = Hints::default();
+    hints.set("striping_unit", &(100 + comm.rank()).to_string());
+    hints.set("cb_nodes", &(1 + comm.rank() % 2).to_string());
+    let options = CreateOptions::new().comm(comm.clone()).hints(hints.clone());
+    let mut def = Dataset::create(&path, options).unwrap();
+    let x = def.add_dim("x", DimLen::Fixed(1000)).unwrap();
+    let v = def.add_var("v", ExternalType::Int, &[x]).unwrap();
+    let mut ds = def.enddef().unwrap();
+    let (me, ranks) = (comm.rank() as u64, comm.size() as u64);
+    let mine = Selection::strided(&[me], &[1000 / ranks], &[ranks]);
+    ds.put_all(v, &mine, &vec![3i32; (1000 / ranks) as usize]).unwrap();
+    let effective = format!("{:?}", ds.hints().effective());
+    let everyones = comm.all_gather(effective.clone().into()).unwrap();
+    assert!(everyones.iter().all(|theirs| **theirs == *effective.as_bytes()));
+    if me == 0 {
+        println!("{effective}");
+        println!("warnings: {:?}", ds.hints().warnings());
+        println!("begin: {}", ds.header().place(v).unwrap().begin);
+    }
+    ds.close().unwrap();
+    let options = OpenOptions::new().comm(comm.clone()).hints(hints);
+    let mut ds = Dataset::open_with(&path, options).unwrap();
+    let found: Vec<i32> = ds.get_all(v, &mine).unwrap();
+    assert!(found.iter().all(|v| *v == 3));
+}
