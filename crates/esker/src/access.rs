@@ -649,6 +649,14 @@ fn take<'b>(queue: &mut Requests<'b>, ids: Option<&[RequestId]>) -> Vec<Request<
 
 /// Takes the reads out of `requests`.
 fn split_gets<'b>(requests: &mut Vec<Request<'b>>) -> Vec<Request<'b>> {
+    // Mostly they are of one kind, and many: they stay where they are.
+    let is_get = |r: &Request<'_>| r.direction == Direction::Get;
+    if !requests.iter().any(is_get) {
+        return Vec::new();
+    }
+    if requests.iter().all(is_get) {
+        return std::mem::take(requests);
+    }
     let (puts, gets) = requests.drain(..).partition(|r| r.direction == Direction::Put);
     *requests = puts;
     gets

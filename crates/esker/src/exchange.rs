@@ -91,7 +91,8 @@ impl Exchange<'_> {
                 let held = messages.iter().map(|(_, m)| m.len() as u64).sum::<u64>();
                 let received = self.exchange(messages, report)?;
                 let came = received.iter().map(|(_, m)| m.len() as u64).sum::<u64>();
-                let memory = held + came + 2 * (window.memory() + spare.memory());
+                let windows = 2 * (window.memory() + spare.memory());
+                let memory = held + came + windows + sweep.memory();
                 report.peak_memory = report.peak_memory.max(memory);
                 let clock = Instant::now();
                 let start = mine.map_or(0, |number| self.windows.window(round, number).start);
@@ -198,7 +199,10 @@ impl Exchange<'_> {
             }
             report.add(tally);
             report.phases.read += clock.elapsed();
-            report.peak_memory = report.peak_memory.max(window.memory());
+            let lists: usize = wanted.iter().map(|(_, pieces)| pieces.len()).sum();
+            let came: usize = asked.iter().map(|(_, message)| message.len()).sum();
+            let lists = (lists * size_of::<Piece>() + came) as u64 + sweep.memory();
+            report.peak_memory = report.peak_memory.max(window.memory() + lists);
             let sends = self.reply(&asked, start, &window, report)?;
             self.collect(mine, &wanted, &window, requests, report)?;
             Sending::wait_all(sends)?;

@@ -250,6 +250,11 @@ pub(crate) struct Sweep<'p, 'a> {
 }
 
 impl Sweep<'_, '_> {
+    /// Bytes that the list of pieces takes.
+    pub(crate) fn memory(&self) -> u64 {
+        (self.pieces.capacity() * size_of::<Piece>()) as u64
+    }
+
     /// The offset of the next byte at or after `from` that is in the plan, or none. May be
     /// before the first byte of an entry's hole: never later than the true one.
     pub(crate) fn next_offset(&self, from: u64) -> Option<u64> {

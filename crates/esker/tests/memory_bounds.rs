@@ -1,0 +1,199 @@
+//! Memory is bounded by what a rank asks for and by the configured buffers, not by the data.
+//!
+//! Everything that this program allocates is counted. Thread-ranks share the allocator, so
+//! that bounds are for all ranks together.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use esker::{
+    CreateOptions, Dataset, DimLen, ExternalType, FillMode, Hints, MemoryLayout, Requests,
+    Selection, VarId,
+};
+
+struct Counting;
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+fn grown(by: usize) {
+    let live = LIVE.fetch_add(by, Ordering::Relaxed) + by;
+    PEAK.fetch_max(live, Ordering::Relaxed);
+}
+
+// SAFETY: everything is passed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        grown(layout.size());
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        grown(layout.size());
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        unsafe { System.dealloc(pointer, layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // While it moves there may be both.
+        grown(size);
+        let moved = unsafe { System.realloc(pointer, layout, size) };
+        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
+        moved
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// One test at a time, or they would count each other.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+fn alone() -> std::sync::MutexGuard<'static, ()> {
+    ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The most that was allocated at once by all ranks during `call`, more than before it.
+/// Collective.
+fn peak<R>(comm: &dyn esker::Communicator, call: impl FnOnce() -> R) -> (R, usize) {
+    comm.barrier().unwrap();
+    let before = LIVE.load(Ordering::Relaxed);
+    comm.barrier().unwrap();
+    if comm.rank() == 0 {
+        PEAK.store(before, Ordering::Relaxed);
+    }
+    comm.barrier().unwrap();
+    let result = call();
+    comm.barrier().unwrap();
+    let peak = PEAK.load(Ordering::Relaxed) - before;
+    comm.barrier().unwrap();
+    (result, peak)
+}
+
+const MIB: usize = 1 << 20;
+
+fn one_variable(
+    comm: &std::sync::Arc<dyn esker::Communicator>,
+    path: &std::path::Path,
+    len: u64,
+    hints: Hints,
+) -> (Dataset, VarId) {
+    let options = CreateOptions::new().fill(FillMode::NoFill).hints(hints).comm(comm.clone());
+    let mut def = Dataset::create(path, options).unwrap();
+    let x = def.add_dim("x", DimLen::Fixed(len)).unwrap();
+    let v = def.add_var("v", ExternalType::Int, &[x]).unwrap();
+    (def.enddef().unwrap(), v)
+}
+
+#[test]
+fn two_hundred_thousand_requests_a_rank() {
+    const REQUESTS: u64 = 200_000;
+    const RANKS: u64 = 8;
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.nc");
+    let peaks = esker::launch(RANKS as usize, |comm| {
+        let me = comm.rank() as u64;
+        let mut hints = Hints::default();
+        hints.set("cb_buffer_size", "1048576");
+        let (mut ds, v) = one_variable(&comm, &path, REQUESTS * RANKS, hints);
+        let data: Vec<i32> = (0..REQUESTS).map(|i| (i * RANKS + me) as i32).collect();
+        let mut queue = Requests::new();
+        let place = |i: u64| Selection::element(&[i * RANKS + me]);
+        let ((), queueing) = peak(&*comm, || {
+            for (i, value) in data.iter().enumerate() {
+                let at = place(i as u64);
+                ds.iput(&mut queue, v, &at, std::slice::from_ref(value)).unwrap();
+            }
+        });
+        let ((), writing) = peak(&*comm, || ds.wait_all(&mut queue).unwrap());
+        drop(queue);
+        let mut found = vec![0i32; REQUESTS as usize];
+        let mut queue = Requests::new();
+        for (i, value) in found.iter_mut().enumerate() {
+            ds.iget(&mut queue, v, &place(i as u64), std::slice::from_mut(value)).unwrap();
+        }
+        let ((), reading) = peak(&*comm, || ds.wait_all(&mut queue).unwrap());
+        drop(queue);
+        assert_eq!(found, data);
+        let reported = ds.report().peak_memory;
+        ds.close().unwrap();
+        (queueing, writing, reading, reported)
+    });
+    let (queueing, writing, reading, _) = peaks[0];
+    let each = |bytes: usize| bytes / (REQUESTS * RANKS) as usize;
+    println!(
+        "a request: {} queued, {} written, {} read; {peaks:?}",
+        each(queueing),
+        each(writing),
+        each(reading)
+    );
+}
+
+#[test]
+fn data_of_many_times_the_buffer() {
+    let _alone = alone();
+    const BUFFER: u64 = 256 << 10;
+    const RANKS: u64 = 4;
+    for times in [4, 40] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.nc");
+        let peaks = esker::launch(RANKS as usize, |comm| {
+            let me = comm.rank() as u64;
+            let count = times * BUFFER / 4;
+            let mut hints = Hints::default();
+            hints.set("cb_buffer_size", &BUFFER.to_string());
+            hints.set("romio_cb_read", "enable");
+            let (mut ds, v) = one_variable(&comm, &path, count * RANKS, hints);
+            // Short runs of every rank beside each other.
+            let mine = Selection::strided(&[me], &[count], &[RANKS]);
+            let data: Vec<i32> = (0..count).map(|i| (i * RANKS + me) as i32).collect();
+            let ((), writing) = peak(&*comm, || ds.put_all(v, &mine, &data).unwrap());
+            let mut found = vec![0; count as usize];
+            let ((), reading) = peak(&*comm, || ds.get_all_into(v, &mine, &mut found).unwrap());
+            assert_eq!(found, data);
+            let reported = ds.report().peak_memory;
+            ds.close().unwrap();
+            (writing, reading, reported)
+        });
+        println!("{times} times: {peaks:?}");
+    }
+}
+
+#[test]
+fn a_hyperslab_of_five_million_runs() {
+    let _alone = alone();
+    const RUNS: u64 = 5_000_000;
+    for (name, ranks) in [("one", 1), ("two", 2)] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.nc");
+        let peaks = esker::launch(ranks, |comm| {
+            let (me, ranks) = (comm.rank() as u64, comm.size() as u64);
+            let (mut ds, v) = one_variable(&comm, &path, RUNS * 2 * ranks, Hints::default());
+            let mine = Selection::strided(&[me], &[RUNS], &[2 * ranks]);
+            // One value for all elements: the caller's memory is none.
+            let layout = MemoryLayout::strided(0, &[RUNS], &[0]);
+            let ((), writing) = peak(&*comm, || {
+                ds.put_strided_all(v, &mine, &[me as i32 + 1], layout.clone()).unwrap();
+            });
+            let mut last = [0i32];
+            let ((), reading) = peak(&*comm, || {
+                ds.get_strided_all(v, &mine, &mut last, layout.clone()).unwrap();
+            });
+            assert_eq!(last, [me as i32 + 1]);
+            let ((), alone) = peak(&*comm, || {
+                ds.put_strided(v, &mine, &[9], layout.clone()).unwrap();
+            });
+            let reported = ds.report().peak_memory;
+            ds.close().unwrap();
+            (writing, reading, alone, reported)
+        });
+        println!("{name}: {peaks:?}");
+    }
+    let _ = MIB;
+}
