@@ -56,7 +56,7 @@ mod solo;
 pub mod suite;
 mod threads;
 
-pub(crate) use auto as _auto;
+pub use auto::auto;
 pub use communicator::{Communicator, ReduceOp, Reduction};
 pub use error::{CommError, Result};
 pub use extension::{CommunicatorExt, Disagreement};

@@ -135,9 +135,15 @@ pub(super) fn all_reduce(t: &mut Trial<'_>) -> Result<(), Failure> {
             same!(f64s, expected, "{op:?} of f64");
         }
     }
-    let mut extremes = [u64::MAX - t.rank as u64];
-    t.comm.all_reduce(Reduction::U64(&mut extremes), ReduceOp::Max)?;
-    same!(extremes, [u64::MAX], "the largest u64 is not negative");
+    // Over the whole range: a large u64 is not a negative number.
+    let wide = |rank: usize| super::mix(t.seed ^ rank as u64);
+    let mut least = [wide(t.rank), if t.rank == 0 { 1 } else { u64::MAX }];
+    let mut most = least;
+    t.comm.all_reduce(Reduction::U64(&mut least), ReduceOp::Min)?;
+    t.comm.all_reduce(Reduction::U64(&mut most), ReduceOp::Max)?;
+    same!(Some(least[0]), (0..t.size).map(wide).min(), "the least of all u64");
+    same!(Some(most[0]), (0..t.size).map(wide).max(), "the most of all u64");
+    same!((least[1], most[1]), (1, if t.size == 1 { 1 } else { u64::MAX }), "extremes of u64");
     same!(t.comm.all_equal(42)?, true, "equal numbers");
     same!(t.comm.all_equal(t.rank as u64)?, t.size == 1, "different numbers");
     same!(t.comm.any(t.rank + 1 == t.size)?, true, "any");
