@@ -48,7 +48,7 @@ pub mod values;
 pub mod worker;
 
 pub use report::Report;
-pub use runner::{BenchError, Library, Options, Peer, run};
+pub use runner::{BenchError, Library, MpiIo, Options, Peer, run};
 
 use std::path::{Path, PathBuf};
 

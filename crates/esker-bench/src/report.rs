@@ -227,7 +227,7 @@ impl KernelReport {
         );
         let _ = writeln!(
             out,
-            "  {:<10} {:>22} {:>7} {:>22} {:>7} {:>12} {:>14}",
+            "  {:<13} {:>22} {:>7} {:>22} {:>7} {:>12} {:>14}",
             "library", "write", "ratio", "read", "ratio", "open+define", "memory a rank"
         );
         for library in &self.libraries {
@@ -247,7 +247,7 @@ impl KernelReport {
                 let mib = |bytes: u64| bytes >> 20;
                 let _ = writeln!(
                     out,
-                    "  {name:<10} {:>22} {:>7} {:>22} {:>7} {:>9.1} ms {:>14}",
+                    "  {name:<13} {:>22} {:>7} {:>22} {:>7} {:>9.1} ms {:>14}",
                     speed(write),
                     ratio(Direction::Write),
                     speed(read),
@@ -257,7 +257,7 @@ impl KernelReport {
                 );
             }
             if let Some(fault) = &library.fault {
-                let _ = writeln!(out, "  {name:<10} {fault}");
+                let _ = writeln!(out, "  {name:<13} {fault}");
             }
         }
         if let Some(run) = self.libraries.first().and_then(LibraryReport::typical) {

@@ -24,7 +24,7 @@ pub enum Library {
     /// Esker on one kind of ranks.
     Esker(Ranks),
     /// PnetCDF on OpenMPI, as Debian packages it.
-    Pnetcdf,
+    Pnetcdf(MpiIo),
     /// Plain writes and reads from the same kind of ranks as Esker's.
     Posix(Ranks),
 }
@@ -35,10 +35,20 @@ impl Library {
         match self {
             Library::Esker(Ranks::Threads) => "esker",
             Library::Esker(Ranks::Mpi) => "esker-mpi",
-            Library::Pnetcdf => "pnetcdf",
+            Library::Pnetcdf(MpiIo::Ompio) => "pnetcdf",
+            Library::Pnetcdf(MpiIo::Romio) => "pnetcdf-romio",
             Library::Posix(_) => "posix",
         }
     }
+}
+
+/// Which of OpenMPI's two implementations of MPI-IO is under PnetCDF.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MpiIo {
+    /// Its own, the default.
+    Ompio,
+    /// ROMIO, as in MPICH. Sometimes faster and sometimes slower.
+    Romio,
 }
 
 /// What Esker is compared with.
@@ -46,6 +56,8 @@ impl Library {
 pub enum Peer {
     /// PnetCDF.
     Pnetcdf,
+    /// PnetCDF over ROMIO.
+    PnetcdfRomio,
     /// Plain `pwrite` and `pread`.
     Posix,
 }
@@ -55,6 +67,7 @@ impl Peer {
     pub fn from_name(name: &str) -> Option<Peer> {
         match name {
             "pnetcdf" => Some(Peer::Pnetcdf),
+            "pnetcdf-romio" => Some(Peer::PnetcdfRomio),
             "posix" => Some(Peer::Posix),
             _ => None,
         }
@@ -112,7 +125,8 @@ impl Options {
     fn libraries(&self) -> Vec<Library> {
         let ranks = self.comm.first().copied().unwrap_or(Ranks::Threads);
         let peers = self.peers.iter().map(|peer| match peer {
-            Peer::Pnetcdf => Library::Pnetcdf,
+            Peer::Pnetcdf => Library::Pnetcdf(MpiIo::Ompio),
+            Peer::PnetcdfRomio => Library::Pnetcdf(MpiIo::Romio),
             Peer::Posix => Library::Posix(ranks),
         });
         self.comm.iter().copied().map(Library::Esker).chain(peers).collect()
@@ -240,9 +254,12 @@ impl Bench<'_> {
     fn once(&self, library: Library, plan: &Path, file: &Path) -> Result<Measurement, String> {
         let Options { ranks, sync, limit, .. } = *self.options;
         let (engine, kind) = match library {
-            Library::Pnetcdf => {
+            Library::Pnetcdf(mpi_io) => {
                 let program = peer::pnetcdf(&peer::cache_folder(&self.options.dir))?;
                 let mut command = peer::mpiexec(ranks);
+                if mpi_io == MpiIo::Romio {
+                    command.args(["--mca", "io", "romio321"]);
+                }
                 command.arg(program).arg(plan).arg(file);
                 command.arg(if sync { "sync" } else { "nosync" });
                 return parse(&process::output(command, limit)?);

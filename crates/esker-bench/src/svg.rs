@@ -33,7 +33,10 @@ pub fn draw(report: &Report) -> String {
         text(&mut out, x + 15.0, 60.0, "start", library.name());
         x += 35.0 + 8.0 * library.name().len() as f64;
     }
-    let panels = [(Direction::Write, "writing, MB/s"), (Direction::Read, "reading, MB/s")];
+    let panels = [
+        (Direction::Write, "writing, MB/s (logarithmic)"),
+        (Direction::Read, "reading, MB/s (logarithmic)"),
+    ];
     for (i, (direction, label)) in panels.into_iter().enumerate() {
         let top = TOP + 20.0 + i as f64 * (PANEL_HEIGHT + BETWEEN);
         panel(&mut out, report, direction, label, top, width);
@@ -55,19 +58,28 @@ fn panel(
         libraries.map(|library| library.bandwidth(direction))
     };
     let all = (0..report.kernels.len()).flat_map(bars).flatten();
-    let most = all.map(|bar| bar.max).fold(1.0, f64::max);
-    let step = tick(most);
-    let full = (most / step).ceil() * step;
+    let seen: Vec<Spread> = all.collect();
+    let least = seen.iter().map(|bar| bar.min).fold(f64::INFINITY, f64::min).clamp(1.0, 1e6);
+    let most = seen.iter().map(|bar| bar.max).fold(least, f64::max);
+    // Kernels are a hundred times apart: a logarithmic scale, a decade below the slowest.
+    let (low, high) = (least.log10().floor(), (most * 1.3).log10());
+    let (low, high) = (if least.log10() - low < 0.3 { low - 1.0 } else { low }, high);
     let bottom = top + PANEL_HEIGHT;
-    let y = |value: f64| bottom - value / full * PANEL_HEIGHT;
+    let y = |value: f64| {
+        bottom - (value.max(1e-9).log10() - low).max(0.0) / (high - low) * PANEL_HEIGHT
+    };
     text(out, 12.0, top - 8.0, "start", label);
-    let mut value = 0.0;
-    while value <= full + step / 2.0 {
-        let at = y(value);
-        let _ =
-            writeln!(out, "<path d=\"M{LEFT:.1} {at:.1}H{:.1}\" stroke=\"#ddd\"/>", width - 12.0);
-        text(out, LEFT - 6.0, at + 4.0, "end", &format!("{value:.0}"));
-        value += step;
+    for decade in low as i32..=high as i32 {
+        for factor in [1.0, 2.0, 5.0] {
+            let value = factor * 10f64.powi(decade);
+            if value.log10() > high {
+                continue;
+            }
+            let at = y(value);
+            let end = width - 12.0;
+            let _ = writeln!(out, "<path d=\"M{LEFT:.1} {at:.1}H{end:.1}\" stroke=\"#ddd\"/>");
+            text(out, LEFT - 6.0, at + 4.0, "end", &format!("{value}"));
+        }
     }
     let group = BAR * report.libraries.len() as f64 + GAP;
     for (k, kernel) in report.kernels.iter().enumerate() {
@@ -95,13 +107,6 @@ fn panel(
         let middle = left + (group - GAP) / 2.0;
         text(out, middle, bottom + 16.0, "middle", kernel.kernel.name());
     }
-}
-
-/// A round step that gives four to ten lines.
-fn tick(most: f64) -> f64 {
-    let power = 10f64.powf((most / 4.0).log10().floor());
-    let steps = [1.0, 2.0, 2.5, 5.0, 10.0].map(|factor| factor * power);
-    steps.into_iter().rev().find(|step| most / step >= 4.0).unwrap_or(power)
 }
 
 fn rectangle(out: &mut String, x: f64, y: f64, width: f64, height: f64, colour: usize) {

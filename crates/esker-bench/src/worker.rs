@@ -4,9 +4,9 @@
 //! caches warm that another has to pay for. A command that wants to be that process calls
 //! [`run_from_arguments`].
 
-use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use esker_comm::{CommError, Communicator, CommunicatorExt, LaunchError, ThreadWorld};
 use serde_json::Value;
@@ -115,7 +115,7 @@ impl Job {
     /// Carries the plan out in this process. `None` on MPI ranks other than the first.
     pub fn run(&self) -> Result<Option<Measurement>, WorkerError> {
         let plan = plan_file::decode(&fs::read(&self.plan)?)?;
-        let rank = |comm: std::sync::Arc<dyn Communicator>| self.rank(&comm, &plan);
+        let rank = |comm: Arc<dyn Communicator>| self.rank(&comm, &plan);
         let mut measured = match self.ranks {
             Ranks::Threads => {
                 let ranks = plan.ranks.len();
@@ -127,7 +127,7 @@ impl Job {
                 measured
             }
             Ranks::Mpi => {
-                let comm = on_esker::mpi()?;
+                let comm = esker_comm::auto()?;
                 if comm.size() != plan.ranks.len() {
                     let (here, planned) = (comm.size(), plan.ranks.len());
                     let what = format!("there are {here} ranks, and the plan has {planned}");
@@ -140,11 +140,7 @@ impl Job {
         Ok(measured.pop())
     }
 
-    fn rank(
-        &self,
-        comm: &std::sync::Arc<dyn Communicator>,
-        plan: &Plan,
-    ) -> Result<Measurement, WorkerError> {
+    fn rank(&self, comm: &Arc<dyn Communicator>, plan: &Plan) -> Result<Measurement, WorkerError> {
         let rank = &plan.ranks[comm.rank()];
         let requests = || rank.steps.iter().flatten();
         let mut memory: Vec<Buffer> =
@@ -184,12 +180,8 @@ impl Job {
 /// standard output.
 pub fn run_from_arguments(arguments: &[String]) -> Result<String, String> {
     let job = Job::from_arguments(arguments).ok_or("this command is for `esker bench` alone")?;
-    let measured = job.run().map_err(|error: WorkerError| sentence(&error))?;
+    let measured = job.run().map_err(|error| error.to_string())?;
     Ok(measured.map_or(String::new(), |m| format!("{}\n", m.to_json())))
-}
-
-fn sentence(error: &dyn Display) -> String {
-    error.to_string()
 }
 
 /// The most memory that this process had, in bytes; 0 where the system does not tell.
