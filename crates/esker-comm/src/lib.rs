@@ -39,12 +39,14 @@
 //! communicator, whoever waits for it gets a [`CommError`]; an MPI process that dies is the
 //! business of its `mpiexec`, which ends the others.
 //!
-//! [`suite`] is the test that every implementation passes.
+//! [`Counted`] wraps a communicator and counts what goes through it. The hidden module `suite`
+//! is the test that every implementation passes.
 
 #![deny(unsafe_code)]
 
 mod auto;
 mod communicator;
+mod counted;
 mod error;
 mod extension;
 mod mailbox;
@@ -58,6 +60,7 @@ mod threads;
 
 pub use auto::auto;
 pub use communicator::{Communicator, ReduceOp, Reduction};
+pub use counted::{Counted, Traffic};
 pub use error::{CommError, Result};
 pub use extension::{CommunicatorExt, Disagreement};
 pub use message::Message;

@@ -161,7 +161,8 @@ mod tests {
         let bytes = vec![7u8; 50];
         let address = bytes.as_ptr();
         let shared = Message::from(bytes).into_shared();
-        assert_eq!(shared.into_vec().as_ptr(), address);
+        let back = shared.into_vec();
+        assert_eq!(back.as_ptr(), address);
     }
 
     #[test]

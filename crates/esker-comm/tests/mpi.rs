@@ -62,11 +62,14 @@ impl Mpi {
 
     /// Runs `comm-suite` on so many ranks, for a minute at most.
     fn run(&self, ranks: usize, words: &[&str]) -> Outcome {
+        self.run_program(ranks, &[&[env!("CARGO_BIN_EXE_comm-suite")], words].concat())
+    }
+
+    fn run_program(&self, ranks: usize, words: &[&str]) -> Outcome {
         let mut command = Command::new(&self.mpiexec);
         command
             .args(self.arguments)
             .args(["-n", &ranks.to_string()])
-            .arg(env!("CARGO_BIN_EXE_comm-suite"))
             .args(words)
             .envs(self.variables.iter().map(|(name, value)| (*name, value)))
             .stdin(Stdio::null())
@@ -170,6 +173,31 @@ fn sparse_exchange_by_consensus_passes_the_suite() {
             let mpi = mpi.with("ESKER_MPI_CONSENSUS_FROM", "0");
             [2, 4, 8].into_iter().for_each(|ranks| mpi.passes(ranks, &["light"], abi));
             mpi.with("ESKER_MPI_PIECE", "5000").passes(4, &["light"], abi);
+        }
+    }
+}
+
+#[test]
+fn one_thread_at_a_time_passes_the_suite() {
+    for (mpi, abi) in [(Mpi::mpich(), "MPICH"), (Mpi::open_mpi(), "OpenMPI")] {
+        if mpi.is_here() {
+            mpi.with("ESKER_MPI_SERIALIZED", "1").passes(4, &["light"], abi);
+        }
+    }
+}
+
+#[test]
+fn an_mpi_that_is_in_the_process_already_is_the_one_used() {
+    let loaded =
+        [(Mpi::mpich(), "libmpich.so.12", "MPICH"), (Mpi::open_mpi(), "libmpi.so.40", "OpenMPI")];
+    for (mpi, library, abi) in loaded {
+        if mpi.is_here() {
+            let preload = format!("LD_PRELOAD={library}");
+            let words = ["env", preload.as_str(), env!("CARGO_BIN_EXE_comm-suite"), "light"];
+            let mpi = mpi.with("ESKER_MPI_LIB", "no-such-library.so");
+            let outcome = mpi.run_program(2, &words);
+            assert!(outcome.succeeded, "{}", outcome.errors);
+            assert!(outcome.output.contains(abi), "{}", outcome.output);
         }
     }
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use esker_comm::suite::{self, Effort};
 use esker_comm::{
-    CommError, Communicator, CommunicatorExt, LaunchError, Message, SelfComm, Source, ThreadWorld,
-    launch,
+    CommError, Communicator, CommunicatorExt, Counted, LaunchError, Message, SelfComm, Source,
+    ThreadWorld, launch,
 };
 
 #[test]
@@ -23,6 +23,16 @@ fn threads_pass_the_suite_at_every_size() {
         for outcome in launch(ranks, |comm| suite::run(&comm, ranks as u64, effort)) {
             outcome.unwrap();
         }
+    }
+}
+
+#[test]
+fn a_counted_communicator_passes_the_suite() {
+    for outcome in launch(3, |comm| {
+        let comm: Arc<dyn Communicator> = Arc::new(Counted::new(comm));
+        suite::run(&comm, 9, Effort::LIGHT)
+    }) {
+        outcome.unwrap();
     }
 }
 

@@ -5,6 +5,7 @@
 //! - When data must move, a new file is built beside the old one and renamed over it: the old
 //!   one is whole until the new one is.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use esker_format::{Header, HeaderJournal, values};
@@ -15,19 +16,36 @@ use crate::define::Before;
 use crate::error::Result;
 use crate::fill::fill_range;
 use crate::moving;
+use crate::share::Share;
 
-/// Commits a dataset that did not exist.
+/// Commits a dataset that did not exist. Collective.
 pub(crate) fn create(base: &Base, header: &Header, fills: &[bool]) -> Result<Arc<dyn File>> {
     let name = base.new_path();
-    let file = base.store.create(&name, CreateMode::Truncate)?;
-    file.write_at(0, &header.encode())?;
-    file.set_len(header.data_end(0))?;
-    fill_new_fixed(&*file, header, 0, fills)?;
-    base.store.rename(&name, &base.path)?;
+    let created = base.by_root(|| {
+        let file = base.store.create(&name, CreateMode::Truncate)?;
+        file.write_at(0, &header.encode())?;
+        file.set_len(header.data_end(0))?;
+        Ok(file)
+    })?;
+    let filled = opened(base, &name, created).and_then(|file| {
+        fill_new_fixed(&*file, header, 0, fills, base.share())?;
+        Ok(file)
+    });
+    let file = base.agree(filled)?;
+    base.by_root(|| Ok(base.store.rename(&name, &base.path)?))?;
     Ok(file)
 }
 
-/// Commits a redefinition.
+/// The file that rank 0 has made, on every rank. An open file keeps being the same one when it
+/// is renamed.
+fn opened(base: &Base, name: &Path, mine: Option<Arc<dyn File>>) -> Result<Arc<dyn File>> {
+    match mine {
+        Some(file) => Ok(file),
+        None => Ok(base.store.open(name, Access::ReadWrite)?),
+    }
+}
+
+/// Commits a redefinition. Collective.
 pub(crate) fn update(
     base: &Base,
     before: &Before,
@@ -56,11 +74,23 @@ fn stays(before: &Before, header: &Header) -> bool {
 fn in_place(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Result<()> {
     let file = &*before.file;
     // Where the new variables are there was nothing, for a reader of the old header.
-    let end = header.data_end(before.records);
-    if file.len()? < end {
-        file.set_len(end)?;
-    }
-    fill_new_fixed(file, header, before.header.layout.places.len(), fills)?;
+    base.by_root(|| {
+        let end = header.data_end(before.records);
+        if file.len()? < end {
+            file.set_len(end)?;
+        }
+        Ok(())
+    })?;
+    let first = before.header.layout.places.len();
+    let filled = fill_new_fixed(file, header, first, fills, base.share());
+    base.agree(filled.and_then(|()| Ok(file.sync()?)))?;
+    base.by_root(|| write_header(base, before, header))?;
+    Ok(())
+}
+
+/// Replaces the header in place, under a journal.
+fn write_header(base: &Base, before: &Before, header: &Header) -> Result<()> {
+    let file = &*before.file;
     let mut old = vec![0; before.header.layout.header_len as usize];
     let n = file.read_at(0, &mut old)?;
     old.truncate(n);
@@ -68,7 +98,6 @@ fn in_place(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Re
     if old == new {
         return Ok(());
     }
-    file.sync()?;
     write_journal(base, &HeaderJournal { old, new: new.clone() })?;
     file.write_at(0, &new)?;
     file.sync()?;
@@ -106,40 +135,58 @@ pub(crate) fn forget(base: &Base) -> Result<()> {
 
 fn rebuild(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Result<Arc<dyn File>> {
     let name = base.new_path();
-    let file = base.store.create(&name, CreateMode::Truncate)?;
-    let built = build(base, before, header, fills, &*file);
-    if let Err(error) = built {
+    let built = build(base, before, header, fills);
+    let renamed = built.and_then(|()| {
+        base.by_root(|| {
+            base.store.rename(&name, &base.path)?;
+            Ok(base.store.sync_names(&base.path)?)
+        })
+    });
+    if let Err(error) = renamed {
         // The old file is untouched. The error that counts is the one that we have.
-        let _ = base.store.remove(&name);
+        if base.is_root() {
+            let _ = base.store.remove(&name);
+        }
         return Err(error);
     }
-    base.store.rename(&name, &base.path)?;
-    base.store.sync_names(&base.path)?;
-    // The handle was opened by create; a reopened one has the right name in its errors.
-    Ok(base.store.open(&base.path, Access::ReadWrite)?)
+    // Opened anew, so that errors have the right name.
+    let opened = base.store.open(&base.path, Access::ReadWrite);
+    base.agree(opened.map_err(Into::into))
 }
 
-fn build(
-    base: &Base,
-    before: &Before,
-    header: &Header,
-    fills: &[bool],
+fn build(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Result<()> {
+    let name = base.new_path();
+    let created = base.by_root(|| {
+        let file = base.store.create(&name, CreateMode::Truncate)?;
+        base.store.copy_permissions(&base.path, &name)?;
+        file.write_at(0, &header.encode())?;
+        file.set_len(header.data_end(before.records))?;
+        Ok(file)
+    })?;
+    let filled = opened(base, &name, created).and_then(|file| {
+        moving::copy_data(before, header, fills, &*file, base.share())?;
+        let first = before.header.layout.places.len();
+        fill_new_fixed(&*file, header, first, fills, base.share())?;
+        Ok(file.sync()?)
+    });
+    base.agree(filled)
+}
+
+/// Writes this rank's share of the fill values of the fixed-size variables from number `first`
+/// on.
+fn fill_new_fixed(
     file: &dyn File,
+    header: &Header,
+    first: usize,
+    fills: &[bool],
+    share: Share,
 ) -> Result<()> {
-    base.store.copy_permissions(&base.path, &base.new_path())?;
-    file.write_at(0, &header.encode())?;
-    file.set_len(header.data_end(before.records))?;
-    moving::copy_data(before, header, fills, file)?;
-    fill_new_fixed(file, header, before.header.layout.places.len(), fills)?;
-    Ok(file.sync()?)
-}
-
-/// Writes fill values into the fixed-size variables from number `first` on.
-fn fill_new_fixed(file: &dyn File, header: &Header, first: usize, fills: &[bool]) -> Result<()> {
     for (id, var, place) in header.vars().skip(first) {
         let wanted = fills.get(id.0).copied().unwrap_or(false);
         if wanted && !header.schema.is_record(var) {
-            fill_range(file, place.begin, place.vsize, &values::fill_bytes(var))?;
+            let mine = share.of(place.vsize);
+            let len = mine.end - mine.start;
+            fill_range(file, place.begin + mine.start, len, &values::fill_bytes(var))?;
         }
     }
     Ok(())

@@ -633,3 +633,38 @@ impl fmt::Debug for Inner {
         write!(f, "rank {} of {} ({abi})", self.rank, self.size)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CommunicatorExt;
+
+    #[test]
+    #[allow(unsafe_code)]
+    fn a_communicator_of_the_program_is_duplicated_and_freed() {
+        if super::super::found().is_none() {
+            println!("skipped: no MPI is installed");
+            return;
+        }
+        let theirs = MpiComm::self_().unwrap();
+        // SAFETY: the handle is that of a live communicator.
+        let ours = unsafe { MpiComm::from_raw_handle(theirs.raw_handle()) }.unwrap();
+        assert_ne!(ours.raw_handle(), theirs.raw_handle());
+        assert_eq!((ours.rank(), ours.size()), (0, 1));
+        drop(theirs);
+        assert_eq!(ours.sum_u64(5).unwrap(), 5);
+        let library = library().unwrap();
+        let null = library.constants.null.to_raw(library.abi);
+        // SAFETY: the null handle is refused before MPI sees it.
+        let refused = unsafe { MpiComm::from_raw_handle(null) };
+        assert!(matches!(refused, Err(CommError::BadArgument { .. })));
+    }
+
+    #[test]
+    fn heads_carry_short_messages_whole() {
+        let block = head_of(&[1, 2, 3], 16);
+        assert_eq!((block.len(), read_head(&block)), (16, (3, &[1u8, 2, 3][..])));
+        let block = head_of(&[7; 100], 16);
+        assert_eq!(read_head(&block), (100, &[7u8; 8][..]));
+    }
+}

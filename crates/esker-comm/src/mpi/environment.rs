@@ -42,7 +42,8 @@ fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Launched>
     is_pmix.then(|| Launched { by: Launcher::Pmix, ranks: number(&["SLURM_STEP_NUM_TASKS"]) })
 }
 
-/// Settings for experiments and tests; the defaults are right for use.
+/// Settings for experiments and tests; the defaults are right for use. With up to 16 ranks the
+/// consensus was never faster; its advantage is that nothing in it grows with the ranks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Settings {
     /// The longest piece that MPI is asked to move at once. Counts are C ints, so it must stay
@@ -51,6 +52,9 @@ pub(super) struct Settings {
     /// The number of ranks from which sparse exchanges use a consensus (NBX) instead of
     /// telling everyone how many messages to expect. The same on every rank.
     pub(super) consensus_from: usize,
+    /// Asks MPI for one thread at a time instead of any number, for libraries that are slow or
+    /// wrong with many.
+    pub(super) serialized: bool,
     /// Waits inside MPI_Wait instead of testing and yielding; to measure what that costs.
     pub(super) block: bool,
 }
@@ -61,6 +65,7 @@ impl Settings {
         Settings {
             piece: number("ESKER_MPI_PIECE").unwrap_or(1 << 30).clamp(1, 1 << 30),
             consensus_from: number("ESKER_MPI_CONSENSUS_FROM").unwrap_or(64),
+            serialized: env::var_os("ESKER_MPI_SERIALIZED").is_some(),
             block: env::var_os("ESKER_MPI_BLOCK").is_some(),
         }
     }

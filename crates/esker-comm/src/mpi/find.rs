@@ -268,4 +268,21 @@ mod tests {
             assert!(!is_mpi(Path::new(name)), "{name}");
         }
     }
+
+    #[test]
+    #[allow(unsafe_code)]
+    fn a_library_that_was_loaded_privately_is_found() {
+        for name in [c"libmpich.so.12", c"libmpi.so.40"] {
+            // SAFETY: as in Found::open; this is what Python does.
+            let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+            if handle.is_null() {
+                continue;
+            }
+            let found = find().unwrap();
+            assert!(found.was_loaded);
+            assert!(is_mpi(&found.path), "{found:?}");
+            return;
+        }
+        println!("skipped: neither MPICH nor OpenMPI is installed");
+    }
 }

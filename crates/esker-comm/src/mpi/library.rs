@@ -147,7 +147,7 @@ impl Library {
             self.call("MPI_Query_thread", |mpi| unsafe { mpi.query_thread(&mut level) })?;
         } else {
             let null = std::ptr::null_mut::<c_void>();
-            let wanted = self.constants.thread_levels[3];
+            let wanted = self.constants.thread_levels[if self.settings.serialized { 2 } else { 3 }];
             // SAFETY: MPI is not initialised; null pointers stand for the arguments of main.
             self.call("MPI_Init_thread", |mpi| unsafe {
                 mpi.init_thread(null, null, wanted, &mut level)

@@ -15,7 +15,16 @@
 //! MPI that the program has initialised is used as it is and never finalised by us; if nobody
 //! has, [`MpiComm::world`] does, and it is finalised when the process exits, or when an
 //! [`MpiSession`] is dropped. Where MPI does not allow several threads at once
-//! ([`ThreadLevel`] below `Multiple`), calls are made one at a time.
+//! ([`ThreadLevel`] below `Multiple`), calls are made one at a time; then two threads of a rank
+//! must not split two communicators at the same time.
+//!
+//! | variable | effect |
+//! | --- | --- |
+//! | `ESKER_MPI_LIB` | the library to load |
+//! | `ESKER_MPI_SERIALIZED` | if set, MPI is asked for one thread at a time |
+//! | `ESKER_MPI_CONSENSUS_FROM` | ranks from which sparse exchanges use a consensus (64) |
+//! | `ESKER_MPI_PIECE` | bytes of the largest piece given to MPI at once (1 GiB) |
+//! | `ESKER_MPI_BLOCK` | if set, waits inside MPI; for measurements |
 //!
 //! Waiting never blocks inside MPI: operations are started, tested, and the core is given to
 //! others in between, because MPICH itself would spin.

@@ -59,7 +59,8 @@ impl ThreadComm {
             for values in all {
                 total.iter_mut().zip(values).for_each(|(sum, value)| *sum = fold(*sum, value));
             }
-            Ok(vec![Arc::new(total); size])
+            let total = Arc::new(total);
+            Ok(vec![total; size])
         })?;
         values.copy_from_slice(&result);
         Ok(())
@@ -143,8 +144,8 @@ impl Communicator for ThreadComm {
 
     fn all_gather(&self, message: Message) -> Result<Vec<Message>> {
         let all = self.meet("all_gather", message.into_shared(), |all: Vec<Message>| {
-            let size = all.len();
-            Ok(vec![Arc::new(all); size])
+            let (size, all) = (all.len(), Arc::new(all));
+            Ok(vec![all; size])
         })?;
         // The list is copied outside the lock; the messages in it are shared.
         Ok(all.to_vec())
@@ -162,7 +163,8 @@ impl Communicator for ThreadComm {
                     ),
                 });
             }
-            Ok(vec![Arc::new(all.concat()); all.len()])
+            let (size, all) = (all.len(), Arc::new(all.concat()));
+            Ok(vec![all; size])
         })?;
         Ok(all.to_vec())
     }
