@@ -9,7 +9,7 @@ fn small(peers: &[Peer], ranks: usize) -> (tempfile::TempDir, Options) {
     options.ranks = ranks;
     options.repeat = 1;
     options.peers = peers.to_vec();
-    options.scale = Scale { bytes: Some(1 << 20), records: Some(2), transfer: 512 };
+    options.scale = Scale { bytes: Some(1 << 20), records: Some(1), transfer: 512 };
     if esker_bench::maps_folder(None).is_none() {
         println!("skipped: E3SM's maps are not here (ESKER_SHARED_DATA names their folder)");
         options.kernels.retain(|kernel| kernel.case().is_none());
@@ -43,7 +43,9 @@ fn assert_all_ran(report: &Report) {
 #[test]
 fn esker_and_plain_writes_read_back_every_kernel_on_any_number_of_ranks() {
     for ranks in [1, 3, 4, 8] {
-        let (_dir, options) = small(&[Peer::Posix], ranks);
+        let (_dir, mut options) = small(&[Peer::Posix], ranks);
+        // A million plain writes of a few bytes take long, and show nothing.
+        options.kernels.retain(|kernel| *kernel != Kernel::E3smF);
         assert_all_ran(&run(&options, &mut |_| ()).unwrap());
     }
 }
@@ -51,7 +53,8 @@ fn esker_and_plain_writes_read_back_every_kernel_on_any_number_of_ranks() {
 #[test]
 fn pnetcdf_writes_the_same_values() {
     for ranks in [2, 3] {
-        let (_dir, options) = small(&[Peer::Pnetcdf], ranks);
+        let (_dir, mut options) = small(&[Peer::Pnetcdf], ranks);
+        options.kernels.retain(|kernel| ranks == 2 || *kernel != Kernel::E3smF);
         let report = run(&options, &mut |_| ()).unwrap();
         if !has_peer(&report) {
             return;
