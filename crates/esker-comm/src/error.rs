@@ -93,8 +93,3 @@ pub enum CommError {
         reason: String,
     },
 }
-
-/// A refusal if `rank` is not a rank of a communicator of `size`.
-pub(crate) fn check_rank(operation: &'static str, rank: usize, size: usize) -> Result<()> {
-    if rank < size { Ok(()) } else { Err(CommError::NoSuchRank { operation, rank, size }) }
-}

@@ -45,6 +45,7 @@
 #![deny(unsafe_code)]
 
 mod auto;
+mod checks;
 mod communicator;
 mod counted;
 mod error;
@@ -52,6 +53,7 @@ mod extension;
 mod mailbox;
 mod message;
 pub mod mpi;
+mod patience;
 mod request;
 mod solo;
 #[doc(hidden)]

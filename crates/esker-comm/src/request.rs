@@ -1,5 +1,6 @@
 //! Point-to-point operations under way.
 
+use crate::patience::poll;
 use crate::{CommError, Message, Result};
 
 /// Labels a message, so that a receiver can ask for it. All values are free for use but the
@@ -115,6 +116,23 @@ impl Receiving {
     /// Blocks until the message is here.
     pub fn wait(self) -> Result<Received> {
         self.0.ok_or(CommError::AlreadyReceived)?.wait()
+    }
+
+    /// Blocks until one of them has its message, takes that one from the list and returns the
+    /// message; `None` if the list is empty. For working on messages as they come.
+    pub fn wait_any(receives: &mut Vec<Receiving>) -> Result<Option<Received>> {
+        if receives.is_empty() {
+            return Ok(None);
+        }
+        poll(|| {
+            for place in 0..receives.len() {
+                if let Some(received) = receives[place].test()? {
+                    drop(receives.swap_remove(place));
+                    return Ok(Some(Some(received)));
+                }
+            }
+            Ok(None)
+        })
     }
 
     /// The messages of all of them, in the order of the list.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::error::check_rank;
+use crate::checks::{check_colour, check_length, check_one_each, check_rank};
 use crate::mailbox::Mailbox;
 use crate::{
     CommError, Communicator, Message, PendingReceive, Received, Receiving, ReduceOp, Reduction,
@@ -43,23 +43,6 @@ impl PendingReceive for FromSelf {
 
     fn wait(&mut self) -> Result<Received> {
         self.test()?.ok_or(CommError::NothingToReceive { tag: self.tag })
-    }
-}
-
-/// Refuses a message of another length than the receiver named.
-pub(crate) fn check_length(
-    received: Received,
-    tag: Tag,
-    length: Option<usize>,
-) -> Result<Received> {
-    match length {
-        Some(expected) if expected != received.message.len() => Err(CommError::UnexpectedLength {
-            source_rank: received.source,
-            tag,
-            expected,
-            found: received.message.len(),
-        }),
-        _ => Ok(received),
     }
 }
 
@@ -149,25 +132,5 @@ impl Communicator for SelfComm {
 
     fn duplicate(&self) -> Result<Arc<dyn Communicator>> {
         Ok(Arc::new(SelfComm::new()))
-    }
-}
-
-/// Refuses a list that does not have one entry for each rank.
-pub(crate) fn check_one_each(operation: &'static str, found: usize, size: usize) -> Result<()> {
-    if found == size {
-        return Ok(());
-    }
-    let reason = format!("needs one entry for each of {size} ranks and was given {found}");
-    Err(CommError::BadArgument { operation, reason })
-}
-
-/// Refuses colours that MPI cannot have, on every implementation alike.
-pub(crate) fn check_colour(colour: Option<u32>) -> Result<()> {
-    match colour {
-        Some(colour) if i32::try_from(colour).is_err() => Err(CommError::BadArgument {
-            operation: "split",
-            reason: format!("the colour {colour} is above 2^31 - 1"),
-        }),
-        _ => Ok(()),
     }
 }

@@ -120,7 +120,7 @@ impl Mpi {
 }
 
 fn effort(ranks: usize) -> &'static [&'static str] {
-    if ranks < 8 { &[] } else { &["light"] }
+    if ranks < 7 { &[] } else { &["light"] }
 }
 
 #[test]

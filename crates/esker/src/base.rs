@@ -1,15 +1,15 @@
 //! The file under a dataset, in define mode and in data mode alike.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use esker_comm::{Communicator, CommunicatorExt, Disagreement, Message};
-use esker_format::{Alignment, DecodeError, Fault, Header, HeaderJournal, HeaderState};
-use esker_store::{Access, File, Store};
+use esker_format::{Alignment, DecodeError, Decoded, Fault, Header, HeaderJournal, HeaderState};
+use esker_store::{File, Store};
 
 use crate::error::{Error, Result};
 use crate::hints::Hints;
+use crate::journal::{journal_path, new_path, read_journal};
 use crate::options::FillMode;
 use crate::share::Share;
 
@@ -54,12 +54,16 @@ impl Base {
 
     /// Where a new file grows before it takes the dataset's name.
     pub(crate) fn new_path(&self) -> PathBuf {
-        beside(&self.path, ".esker-new")
+        new_path(&self.path)
     }
 
-    /// Where the journal of a redefinition is.
-    pub(crate) fn journal_path(&self) -> PathBuf {
-        journal_path(&self.path)
+    /// A journal is there that belongs to neither header.
+    pub(crate) fn stale_journal(&self) -> Error {
+        Error::StaleJournal {
+            path: self.path.clone(),
+            journal: journal_path(&self.path),
+            why: "its header is neither the one before nor the one after",
+        }
     }
 
     /// Fails unless the dataset was opened for writing.
@@ -107,62 +111,33 @@ pub(crate) fn broadcast_parts(comm: &dyn Communicator, parts: &[&[u8]]) -> Resul
     Ok(out)
 }
 
-/// The name of the journal of a redefinition of the file at `path`.
-pub fn journal_path(path: &Path) -> PathBuf {
-    beside(path, ".esker-redef")
-}
-
-/// The journal beside the file at `path`, if there is a whole one, and which of its headers
-/// the file has. For tools that inspect; opening a dataset does this by itself.
-pub fn read_journal(
-    store: &dyn Store,
-    path: &Path,
-    file: &dyn File,
-) -> Result<Option<(HeaderJournal, HeaderState)>> {
-    let name = journal_path(path);
-    if !store.exists(&name)? {
-        return Ok(None);
-    }
-    let bytes = read_all(&*store.open(&name, Access::Read)?)?;
-    let Some(journal) = HeaderJournal::decode(&bytes) else { return Ok(None) };
-    let mut found = vec![0; journal.old.len().max(journal.new.len())];
-    let n = file.read_at(0, &mut found)?;
-    found.truncate(n);
-    let state = journal.state(&found);
-    Ok(Some((journal, state)))
-}
-
-fn beside(path: &Path, ending: &str) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(ending);
-    path.with_file_name(name)
-}
-
-fn read_all(file: &dyn File) -> Result<Vec<u8>> {
-    let len = usize::try_from(file.len()?).unwrap_or(0);
-    let mut bytes = vec![0; len];
-    let n = file.read_at(0, &mut bytes)?;
-    bytes.truncate(n);
-    Ok(bytes)
-}
-
 /// The first read of a header; most fit.
 const FIRST_READ: u64 = 64 * 1024;
 
 /// Reads and decodes the header of `file` with as few reads as its length needs.
 /// Gives the bytes it took as well.
 pub(crate) fn read_header(path: &Path, file: &dyn File) -> Result<(Header, Vec<u8>)> {
+    let (decoded, bytes) = read_header_bytes(path, file)?;
+    Ok((decoded.header, bytes))
+}
+
+/// Reads and decodes the header of `file` and tells what was tolerated in it. The path is for
+/// the error.
+pub fn read_header_noting(path: &Path, file: &dyn File) -> Result<Decoded> {
+    read_header_bytes(path, file).map(|(decoded, _)| decoded)
+}
+
+fn read_header_bytes(path: &Path, file: &dyn File) -> Result<(Decoded, Vec<u8>)> {
     let file_len = file.len()?;
     let mut want = FIRST_READ;
     loop {
         let mut bytes = vec![0; want.min(file_len) as usize];
         let n = file.read_at(0, &mut bytes)?;
         bytes.truncate(n);
-        match Header::decode(&bytes, file_len) {
-            Ok(header) => {
-                bytes.truncate(header.layout.header_len as usize);
-                return Ok((header, bytes));
+        match Header::decode_noting(&bytes, file_len) {
+            Ok(decoded) => {
+                bytes.truncate(decoded.header.layout.header_len as usize);
+                return Ok((decoded, bytes));
             }
             // Growing by doubling keeps the cost linear, whatever a hostile header says.
             Err(DecodeError { fault: Fault::NeedMore { at_least }, .. }) if n as u64 == want => {

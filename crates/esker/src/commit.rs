@@ -8,18 +8,26 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use esker_format::{Header, HeaderJournal, values};
+use esker_format::{Header, HeaderState, values};
 use esker_store::{Access, CreateMode, File};
 
 use crate::base::Base;
 use crate::define::Before;
 use crate::error::Result;
 use crate::fill::fill_range;
+use crate::journal;
 use crate::moving;
 use crate::share::Share;
 
-/// Commits a dataset that did not exist. Collective.
-pub(crate) fn create(base: &Base, header: &Header, fills: &[bool]) -> Result<Arc<dyn File>> {
+/// A header that is in the file.
+pub(crate) struct Committed {
+    pub(crate) file: Arc<dyn File>,
+    /// Whether the file got its name just now, which a loss of power may undo.
+    pub(crate) renamed: bool,
+}
+
+/// Commits a new dataset, in place of one that has its name. Collective.
+pub(crate) fn create(base: &Base, header: &Header, fills: &[bool]) -> Result<Committed> {
     let name = base.new_path();
     let created = base.by_root(|| {
         let file = base.store.create(&name, CreateMode::Truncate)?;
@@ -32,8 +40,15 @@ pub(crate) fn create(base: &Base, header: &Header, fills: &[bool]) -> Result<Arc
         Ok(file)
     });
     let file = base.agree(filled)?;
-    base.by_root(|| Ok(base.store.rename(&name, &base.path)?))?;
-    Ok(file)
+    base.by_root(|| {
+        if base.store.exists(&base.path)? {
+            // The name may reach the disk before the contents, and the old dataset would be lost.
+            file.sync()?;
+        }
+        journal::clear_journal(&*base.store, &base.path)?;
+        Ok(base.store.rename(&name, &base.path)?)
+    })?;
+    Ok(Committed { file, renamed: true })
 }
 
 /// The file that rank 0 has made, on every rank. An open file keeps being the same one when it
@@ -51,12 +66,26 @@ pub(crate) fn update(
     before: &Before,
     header: &Header,
     fills: &[bool],
-) -> Result<Arc<dyn File>> {
+) -> Result<Committed> {
+    base.by_root(|| undo_failed_attempt(base, before))?;
     if stays(before, header) {
         in_place(base, before, header, fills)?;
-        Ok(before.file.clone())
+        Ok(Committed { file: before.file.clone(), renamed: false })
     } else {
-        rebuild(base, before, header, fills)
+        let file = rebuild(base, before, header, fills)?;
+        Ok(Committed { file, renamed: true })
+    }
+}
+
+/// Takes back what a failed `enddef` could not take back itself.
+fn undo_failed_attempt(base: &Base, before: &Before) -> Result<()> {
+    let Some((journal, state)) = base.journal(&*before.file)? else { return Ok(()) };
+    let is_new = journal.state(&before.header.encode()) == HeaderState::New;
+    let (store, path) = (&*base.store, &base.path);
+    match state {
+        HeaderState::New if is_new => journal::remove_journal(store, path),
+        HeaderState::Foreign => Err(base.stale_journal()),
+        _ => journal::restore_header(store, path, &*before.file, &journal),
     }
 }
 
@@ -98,63 +127,31 @@ fn write_header(base: &Base, before: &Before, header: &Header) -> Result<()> {
     if old == new {
         return Ok(());
     }
-    write_journal(base, &HeaderJournal { old, new: new.clone() })?;
-    file.write_at(0, &new)?;
-    file.sync()?;
-    remove_journal(base)
-}
-
-fn write_journal(base: &Base, journal: &HeaderJournal) -> Result<()> {
-    let name = base.journal_path();
-    let file = base.store.create(&name, CreateMode::Truncate)?;
-    file.write_at(0, &journal.encode())?;
-    file.sync()?;
-    Ok(base.store.sync_names(&name)?)
-}
-
-fn remove_journal(base: &Base) -> Result<()> {
-    let name = base.journal_path();
-    base.store.remove(&name)?;
-    Ok(base.store.sync_names(&name)?)
-}
-
-/// Finishes a redefinition that was interrupted: writes the new header, but leaves the
-/// number of records as it is.
-pub(crate) fn finish(base: &Base, file: &dyn File, journal: &HeaderJournal) -> Result<()> {
-    let records = journal.numrecs_field();
-    file.write_at(0, &journal.new[..records.start])?;
-    file.write_at(records.end as u64, &journal.new[records.end..])?;
-    file.sync()?;
-    remove_journal(base)
-}
-
-/// Removes a journal that has nothing more to say.
-pub(crate) fn forget(base: &Base) -> Result<()> {
-    remove_journal(base)
+    journal::replace_header(&*base.store, &base.path, file, old, &new)
 }
 
 fn rebuild(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Result<Arc<dyn File>> {
     let name = base.new_path();
     let built = build(base, before, header, fills);
-    let renamed = built.and_then(|()| {
-        base.by_root(|| {
-            base.store.rename(&name, &base.path)?;
-            Ok(base.store.sync_names(&base.path)?)
-        })
+    let renamed = built.and_then(|file| {
+        base.by_root(|| Ok(base.store.rename(&name, &base.path)?))?;
+        Ok(file)
     });
-    if let Err(error) = renamed {
-        // The old file is untouched. The error that counts is the one that we have.
-        if base.is_root() {
-            let _ = base.store.remove(&name);
+    match renamed {
+        // From here on there is only the new file, so nothing may fail any more. A handle that
+        // is opened now has the right name in its errors, but the one we have will do.
+        Ok(file) => Ok(base.store.open(&base.path, Access::ReadWrite).unwrap_or(file)),
+        Err(error) => {
+            // The old file is untouched. The error that counts is the one that we have.
+            if base.is_root() {
+                let _ = base.store.remove(&name);
+            }
+            Err(error)
         }
-        return Err(error);
     }
-    // Opened anew, so that errors have the right name.
-    let opened = base.store.open(&base.path, Access::ReadWrite);
-    base.agree(opened.map_err(Into::into))
 }
 
-fn build(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Result<()> {
+fn build(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Result<Arc<dyn File>> {
     let name = base.new_path();
     let created = base.by_root(|| {
         let file = base.store.create(&name, CreateMode::Truncate)?;
@@ -167,7 +164,8 @@ fn build(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Resul
         moving::copy_data(before, header, fills, &*file, base.share())?;
         let first = before.header.layout.places.len();
         fill_new_fixed(&*file, header, first, fills, base.share())?;
-        Ok(file.sync()?)
+        file.sync()?;
+        Ok(file)
     });
     base.agree(filled)
 }

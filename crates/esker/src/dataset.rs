@@ -9,11 +9,12 @@ use esker_format::{Header, HeaderState, NumRecs, Schema, VarId, Variable};
 use esker_store::{Access, File};
 
 use crate::base::{Base, agree, broadcast_parts, read_header};
-use crate::commit;
+use crate::commit::Committed;
 use crate::define::{Before, Define, aligned, same_everywhere};
 use crate::error::{Error, Result};
 use crate::fill::fill_records;
 use crate::hints::Hints;
+use crate::journal::{finish_redefinition, remove_journal};
 use crate::numbering::Numbering;
 use crate::options::{CreateOptions, FillMode, OpenOptions};
 use crate::report::Report;
@@ -41,6 +42,8 @@ pub struct Dataset {
     /// Counts definitions, so that a request queued before a redefinition is known.
     pub(crate) epoch: u64,
     pub(crate) report: Report,
+    /// Whether the file's name is not safe from power loss yet.
+    renamed: bool,
     pub(crate) nodes: OnceLock<usize>,
 }
 
@@ -76,7 +79,7 @@ impl Dataset {
             let (header, bytes) = settle(&base, &*file)?;
             let file_len = file.len()?;
             if writable {
-                sound::require(&base.path, &header, header.records(file_len))?;
+                sound::require(&base.path, &header)?;
             }
             Ok((header, bytes, file_len))
         })?;
@@ -98,18 +101,20 @@ impl Dataset {
         };
         let records = header.records(file_len);
         let fills = vec![None; header.schema.vars.len()];
-        Ok(Dataset::new(base, (file, header, records), fills, None, 0))
+        let committed = Committed { file, renamed: false };
+        Ok(Dataset::new(base, (committed, header, records), fills, None, 0))
     }
 
     pub(crate) fn new(
         base: Base,
-        (file, header, records): (Arc<dyn File>, Header, u64),
+        (committed, header, records): (Committed, Header, u64),
         fills: Vec<Option<FillMode>>,
         numbering: Option<Numbering>,
         epoch: u64,
     ) -> Dataset {
+        let Committed { file, renamed } = committed;
         let (report, nodes) = (Report::default(), OnceLock::new());
-        Dataset { base, file, header, records, fills, numbering, epoch, report, nodes }
+        Dataset { base, file, header, records, fills, numbering, epoch, report, renamed, nodes }
     }
 
     /// The file, behind symbolic links.
@@ -185,7 +190,12 @@ impl Dataset {
         let clock = Instant::now();
         let synced = self.file.sync().map_err(Error::from);
         self.report.phases.sync += clock.elapsed();
-        self.base.agree(synced)
+        self.base.agree(synced)?;
+        if self.renamed {
+            self.base.by_root(|| Ok(self.base.store.sync_names(&self.base.path)?))?;
+            self.renamed = false;
+        }
+        Ok(())
     }
 
     fn refresh(&mut self) -> Result<()> {
@@ -213,7 +223,8 @@ impl Dataset {
     pub fn redef(mut self) -> Result<Define> {
         self.base.require_writable("redefine")?;
         self.agree_on_records()?;
-        let before = Before { file: self.file, header: self.header, records: self.records };
+        let Dataset { file, header, records, renamed, .. } = self;
+        let before = Before { file, header, records, renamed };
         Ok(Define::redefine(self.base, before, self.numbering, self.fills, self.epoch))
     }
 
@@ -333,16 +344,13 @@ fn settle(base: &Base, file: &dyn File) -> Result<(Header, Vec<u8>)> {
     let Some((journal, state)) = base.journal(file)? else {
         return read_header(&base.path, file);
     };
+    let store = &*base.store;
     match (state, base.writable) {
-        (HeaderState::New, true) => commit::forget(base)?,
-        (HeaderState::Old | HeaderState::Torn, true) => commit::finish(base, file, &journal)?,
-        (HeaderState::Foreign, true) => {
-            return Err(Error::StaleJournal {
-                path: base.path.clone(),
-                journal: base.journal_path(),
-                why: "its header is neither the one before nor the one after",
-            });
+        (HeaderState::New, true) => remove_journal(store, &base.path)?,
+        (HeaderState::Old | HeaderState::Torn, true) => {
+            finish_redefinition(store, &base.path, file, &journal)?;
         }
+        (HeaderState::Foreign, true) => return Err(base.stale_journal()),
         (HeaderState::Torn, false) => {
             let decoded = Header::decode(&journal.new, file.len()?);
             let header =

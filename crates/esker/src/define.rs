@@ -14,7 +14,7 @@ use esker_format::{
 use esker_store::{Access, CreateMode, File, Store};
 
 use crate::base::{Base, agree, broadcast_parts};
-use crate::commit;
+use crate::commit::{self, Committed};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::hints::Hints;
@@ -49,6 +49,8 @@ pub(crate) struct Before {
     pub(crate) file: Arc<dyn File>,
     pub(crate) header: Header,
     pub(crate) records: u64,
+    /// Whether the file's name is not safe from power loss yet.
+    pub(crate) renamed: bool,
 }
 
 /// [`Define::enddef`] failed. The dataset is still in define mode, and can be corrected.
@@ -199,19 +201,19 @@ impl Define {
     /// data that belong to it.
     pub fn enddef(self) -> Result<Dataset, EnddefError> {
         match self.commit() {
-            Ok((file, header, fills)) => {
+            Ok((mut committed, header, fills)) => {
+                committed.renamed |= self.before.as_ref().is_some_and(|b| b.renamed);
                 let records = self.before.as_ref().map_or(0, |b| b.records);
                 let numbering = Numbering::of(&self.schema, &header.schema);
                 let base = self.base.clone();
-                let parts = (file, header, records);
+                let parts = (committed, header, records);
                 Ok(Dataset::new(base, parts, fills, numbering, self.epoch + 1))
             }
             Err(error) => Err(EnddefError { define: Box::new(self), error: Box::new(error) }),
         }
     }
 
-    #[allow(clippy::type_complexity)]
-    fn commit(&self) -> Result<(Arc<dyn File>, Header, Vec<Option<FillMode>>)> {
+    fn commit(&self) -> Result<(Committed, Header, Vec<Option<FillMode>>)> {
         let (schema, own_fills) = self.merge()?;
         let mode = |own: &Option<FillMode>| own.unwrap_or(self.base.fill) == FillMode::Fill;
         let fills: Vec<bool> = own_fills.iter().map(mode).collect();
@@ -222,11 +224,11 @@ impl Define {
         };
         let layout = layout.map_err(|e| self.base.schema_error(e))?;
         let header = Header { schema, numrecs: NumRecs::Count(records), layout };
-        let file = match &self.before {
+        let committed = match &self.before {
             None => commit::create(&self.base, &header, &fills)?,
             Some(before) => commit::update(&self.base, before, &header, &fills)?,
         };
-        Ok((file, header, own_fills))
+        Ok((committed, header, own_fills))
     }
 
     /// The schema that all ranks have together, in the file's order. Collective.

@@ -64,6 +64,7 @@ mod error;
 mod exchange;
 mod fill;
 mod hints;
+mod journal;
 mod memory;
 mod merge;
 mod moving;
@@ -83,7 +84,7 @@ mod window;
 mod wire;
 
 pub use access::Outcomes;
-pub use base::{journal_path, read_journal};
+pub use base::read_header_noting;
 pub use dataset::Dataset;
 pub use define::{Define, EnddefError};
 pub use error::{Error, MemoryError, Result, SelectionError};
@@ -94,6 +95,10 @@ pub use esker_format::{
     Values, VarId, Variable, Version, values,
 };
 pub use hints::{Automatic, Hints};
+pub use journal::{
+    clear_journal, finish_redefinition, journal_path, new_path, read_journal, remove_journal,
+    replace_header,
+};
 pub use memory::MemoryLayout;
 pub use merge::MergeError;
 pub use options::{CreateOptions, FillMode, OpenOptions};

@@ -1,6 +1,6 @@
 //! Runs the suite on MPI's world: `mpiexec -n 4 comm-suite [light]`.
 //!
-//! `comm-suite info` says what was found. `comm-suite bench` measures operations;
+//! `comm-suite large 3000` moves messages of so many MiB. `comm-suite info` says what was found. `comm-suite bench` measures operations;
 //! `comm-suite bench-threads N` does the same on N thread-ranks.
 
 use std::process::ExitCode;
@@ -17,6 +17,7 @@ fn main() -> ExitCode {
     match words[..] {
         [] => check(Effort::FULL),
         ["light"] => check(Effort::LIGHT),
+        ["large", mebibytes] => large(mebibytes.parse::<usize>().unwrap_or(100) << 20),
         ["info"] => info(),
         ["fail"] => fail(),
         ["bench"] => match auto() {
@@ -27,7 +28,7 @@ fn main() -> ExitCode {
             launch(ranks.parse().unwrap_or(2), bench);
             ExitCode::SUCCESS
         }
-        _ => failed("comm-suite [light | info | fail | bench | bench-threads N]"),
+        _ => failed("comm-suite [light | large MIB | info | fail | bench | bench-threads N]"),
     }
 }
 
@@ -62,6 +63,45 @@ fn check(effort: Effort) -> ExitCode {
         }
         Err(error) => failed(error),
     }
+}
+
+/// Moves a message of so many bytes in every way that has to cut it.
+fn large(length: usize) -> ExitCode {
+    let outcome = (|| -> Result<(), suite::Failure> {
+        let comm = auto()?;
+        let (rank, size) = (comm.rank(), comm.size());
+        let of = |rank: usize| -> Message {
+            Message::from((0..length).map(|i| (i ^ (i >> 20) ^ rank) as u8).collect::<Vec<_>>())
+        };
+        let (right, left) = ((rank + 1) % size, (rank + size - 1) % size);
+        let (own, expected) = (of(rank).into_shared(), of(left));
+        for known in [true, false] {
+            let receive = if known {
+                comm.irecv_sized(left, 0, length)?
+            } else {
+                comm.irecv(Source::Any, 0)?
+            };
+            let send = comm.isend(right, 0, own.clone())?;
+            if receive.wait()?.message != expected {
+                return Err("point to point: other bytes arrived".into());
+            }
+            send.wait()?;
+            comm.barrier()?;
+        }
+        if comm.sparse_exchange(vec![(right, own.clone())])? != [(left, expected)] {
+            return Err("sparse exchange: other bytes arrived".into());
+        }
+        let first = comm.broadcast(0, if rank == 0 { own.clone() } else { Message::empty() })?;
+        drop(own);
+        if first != of(0) {
+            return Err("broadcast: other bytes arrived".into());
+        }
+        if rank == 0 {
+            println!("messages of {length} bytes arrived whole on {size} ranks");
+        }
+        Ok(())
+    })();
+    outcome.map_or_else(failed, |()| ExitCode::SUCCESS)
 }
 
 fn info() -> ExitCode {

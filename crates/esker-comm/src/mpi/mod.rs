@@ -31,6 +31,7 @@
 
 mod abi;
 mod calls;
+mod collective;
 mod comm;
 mod environment;
 mod find;

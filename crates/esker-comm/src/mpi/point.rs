@@ -7,8 +7,9 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
-use super::comm::Inner;
+use super::collective::Inner;
 use super::transfer::{SendMode, Transfer, count_of};
+use crate::patience::poll;
 use crate::request::{PendingReceive, PendingSend};
 use crate::{CommError, Message, Received, Result, Source, Tag};
 
@@ -191,7 +192,7 @@ impl PendingReceive for Incoming {
     }
 
     fn wait(&mut self) -> Result<Received> {
-        super::library::poll(|| self.test())
+        poll(|| self.test())
     }
 }
 

@@ -4,10 +4,10 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use super::abi::Handle;
-use super::comm::Inner;
-use super::library::poll;
+use super::collective::Inner;
 use super::point::{Incoming, Outgoing};
 use super::transfer::SendMode;
+use crate::patience::poll;
 use crate::request::{PendingReceive, PendingSend};
 use crate::{Message, Received, Result, Source};
 

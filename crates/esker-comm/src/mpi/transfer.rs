@@ -4,8 +4,9 @@ use std::ffi::c_int;
 use std::sync::Arc;
 
 use super::abi::{Handle, Status};
-use super::comm::Inner;
-use super::library::{Library, poll};
+use super::collective::Inner;
+use super::library::Library;
+use crate::patience::poll;
 use crate::{CommError, Message, Result};
 
 /// A transfer that MPI has under way. It owns its buffer: as long as MPI may touch the buffer,

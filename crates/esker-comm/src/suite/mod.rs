@@ -53,6 +53,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("any source gives every message once", point_to_point::any_source),
     ("large messages arrive whole", point_to_point::large_messages),
     ("a test never blocks and gives the message once", point_to_point::testing),
+    ("whichever message comes first is taken", point_to_point::wait_any),
     ("requests may be dropped", point_to_point::dropped_requests),
     ("another length than announced is an error", point_to_point::wrong_length),
     ("sparse: nobody sends", sparse::nobody),

@@ -140,6 +140,27 @@ pub(super) fn testing(t: &mut Trial<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
+pub(super) fn wait_any(t: &mut Trial<'_>) -> Result<(), Failure> {
+    let length = 20_000;
+    let mut receives = Vec::new();
+    for from in 0..t.size {
+        receives.push(t.comm.irecv_sized(from, 6, length)?);
+    }
+    let mut sends = Vec::new();
+    for to in 0..t.size {
+        let to = (to + t.rank) % t.size;
+        sends.push(t.comm.isend(to, 6, t.sized(t.rank, to, 0, length))?);
+    }
+    let mut seen = vec![false; t.size];
+    while let Some(Received { source, message }) = Receiving::wait_any(&mut receives)? {
+        same!(message, t.sized(source, t.rank, 0, length), "message of {source}");
+        same!(std::mem::replace(&mut seen[source], true), false, "once from {source}");
+    }
+    same!(seen, vec![true; t.size], "one from each");
+    Sending::wait_all(sends)?;
+    Ok(())
+}
+
 pub(super) fn dropped_requests(t: &mut Trial<'_>) -> Result<(), Failure> {
     let (right, left) = ((t.rank + 1) % t.size, (t.rank + t.size - 1) % t.size);
     drop(t.comm.irecv(Source::Any, 11)?);

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::group::{Group, Member, Want};
-use crate::error::check_rank;
-use crate::solo::{check_colour, check_one_each};
+use crate::checks::{check_colour, check_one_each, check_rank};
 use crate::{
     CommError, Communicator, Message, PendingReceive, Received, Receiving, ReduceOp, Reduction,
     Result, Sending, Source, Tag,

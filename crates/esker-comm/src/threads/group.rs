@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::meeting::Meeting;
+use crate::checks::check_length;
 use crate::mailbox::Mailbox;
-use crate::solo::check_length;
 use crate::{CommError, Message, Received, Result, Source, Tag};
 
 const NOBODY: usize = usize::MAX;
