@@ -197,6 +197,12 @@ impl Report {
         })
     }
 
+    /// Whether Esker itself failed in a kernel.
+    pub fn esker_failed(&self) -> bool {
+        let esker = self.kernels.iter().filter_map(|kernel| kernel.libraries.first());
+        esker.into_iter().any(|library| library.fault.is_some())
+    }
+
     /// As a table for people.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
