@@ -37,7 +37,12 @@ pub fn read_journal(
     if !store.exists(&name)? {
         return Ok(None);
     }
-    let bytes = read_all(&*store.open(&name, Access::Read)?)?;
+    let journal = store.open(&name, Access::Read)?;
+    // It holds two headers of this file, so whatever is far longer is none.
+    if journal.len()? > file.len()?.saturating_mul(2).saturating_add(MOST_JOURNAL) {
+        return Ok(None);
+    }
+    let bytes = read_all(&*journal)?;
     let Some(journal) = HeaderJournal::decode(&bytes) else { return Ok(None) };
     let mut found = vec![0; journal.old.len().max(journal.new.len())];
     let n = file.read_at(0, &mut found)?;
@@ -45,6 +50,9 @@ pub fn read_journal(
     let state = journal.state(&found);
     Ok(Some((journal, state)))
 }
+
+/// A journal of this length is read even beside a file that was cut to nothing.
+const MOST_JOURNAL: u64 = 16 << 20;
 
 fn read_all(file: &dyn File) -> Result<Vec<u8>> {
     let len = usize::try_from(file.len()?).unwrap_or(0);

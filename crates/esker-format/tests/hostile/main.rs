@@ -102,24 +102,6 @@ fn a_hundred_thousand_damaged_headers_decode_or_are_refused() {
     assert!(decoded > 10_000 && refused > 10_000, "{decoded} decoded, {refused} refused");
 }
 
-/// Runs for `$ESKER_SOAK_SECONDS` (60): `cargo test --release -p esker-format --test hostile
-/// -- --ignored`.
-#[test]
-#[ignore = "runs as long as it is told to"]
-fn damaged_headers_for_a_long_time() {
-    let seconds = std::env::var("ESKER_SOAK_SECONDS").ok().and_then(|s| s.parse().ok());
-    let limit = std::time::Duration::from_secs(seconds.unwrap_or(60));
-    let start = std::time::Instant::now();
-    let first = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let mut seed = first.as_nanos() as u64;
-    eprintln!("first seed {seed}");
-    let seeds = seeds();
-    while start.elapsed() < limit {
-        soak(&seeds, seed, 10_000);
-        seed = seed.wrapping_add(10_000);
-    }
-}
-
 #[test]
 fn headers_come_back_byte_for_byte() {
     for seed in 0..2_000 {
@@ -140,7 +122,10 @@ fn headers_of_real_files_come_back_byte_for_byte() {
     for path in data::files("netcdf_classic") {
         let bytes = std::fs::read(&path).unwrap();
         let decoded = decode(&bytes, bytes.len() as u64).unwrap();
-        let untouched = |e: &DecodeError| matches!(e.fault, Fault::Name { .. });
+        // A name with zero bytes behind it is written again without them.
+        let cut = |fault: &str| fault.starts_with("zero bytes");
+        let untouched =
+            |e: &DecodeError| matches!(&e.fault, Fault::Name { fault, .. } if !cut(fault));
         if decoded.tolerated.iter().all(untouched) {
             let len = decoded.header.layout.header_len as usize;
             assert_eq!(decoded.header.encode(), bytes[..len], "{}", path.display());

@@ -6,7 +6,11 @@
 //!
 //! The findings come from the header's bytes (`header`), the places of the variables
 //! (`places`), the file's length (`length`, `extent`), the attributes (`attributes`) and the
-//! files beside it (`beside`).
+//! files beside it (`beside`). [`CODES`] lists every kind of finding.
+//!
+//! An error makes a file invalid: PnetCDF's ncvalidator refuses it too, or values cannot be
+//! read. What readers have always coped with (old names, a wrong redundant size, odd fill
+//! values) is a warning.
 //!
 //! ```
 //! use esker_tools::{Unseen, check::{CheckOptions, Verdict, check}};
@@ -26,6 +30,7 @@
 
 mod attributes;
 mod beside;
+mod codes;
 mod extent;
 mod finding;
 mod header;
@@ -45,6 +50,7 @@ use crate::Progress;
 use beside::{Beside, Journal};
 use extent::Extent;
 
+pub use codes::{CODES, Code};
 pub use finding::{Finding, Severity, Value};
 pub use mend::Mend;
 pub use repair::{Left, Repair, RepairOptions, Target, repair};

@@ -9,6 +9,7 @@ use esker_format::Header;
 use esker_store::{Access, CreateMode, File, LocalStore, Store, StoreError};
 
 use super::beside::{Beside, Journal, settled};
+use super::codes::why;
 use super::mend::{Allowed, Mend, Plan, plan};
 use super::{BLOCK, CheckOptions, Finding, Report, Severity, check, decode};
 use crate::Progress;
@@ -259,29 +260,4 @@ fn fill_copy(
     new.write_at(0, &plan.header)?;
     new.set_len(plan.len)?;
     Ok(new.sync()?)
-}
-
-/// Why a finding of this code is not mended.
-fn why(code: &str) -> &'static str {
-    match code {
-        "magic" | "empty" | "zeros" => "there is no header to mend",
-        "data-cut" => "the values that are missing are nowhere else",
-        "records-cut" => "the number of records could not be lowered",
-        "trailing" => {
-            "they may be records that were never counted, or nothing: say whether to count whole \
-             records among them or to cut them off"
-        }
-        "overlap" | "order" | "record-gap" | "unaligned" => {
-            "data would have to move, and which of them are right is not known: copy the file"
-        }
-        "large" => "the version cannot hold it: copy the file to CDF-5",
-        "name" | "name-utf8" | "duplicate-name" => "another name would have to be invented",
-        "fill-type" | "fill-length" => "which value was meant is not known",
-        "journal-foreign" => {
-            "another program changed the file: remove the journal when it is right"
-        }
-        "numrecs-unused" => "it does no harm",
-        "leftover" | "journal-new" | "journal-broken" => "it lies beside the original",
-        _ => "what the right bytes were is not known",
-    }
 }

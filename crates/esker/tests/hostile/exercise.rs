@@ -1,41 +1,33 @@
-//! Whole files from enemies and broken disks: opening, reading and writing them gives data or
-//! an error, never a panic, and takes no more memory than the file justifies.
-
-#[path = "../../esker-format/tests/hostile/data.rs"]
-mod data;
-#[path = "../../esker-format/tests/hostile/memory.rs"]
-mod memory;
-#[path = "../../esker-format/tests/hostile/random.rs"]
-mod random;
+//! Everything that can be done with a file, done to damaged ones. The soak of the tools
+//! (`./test soak`) uses this too.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use esker::{Dataset, DimLen, Error, ExternalType, OpenOptions, Result, Selection, VarId};
-use esker_format::HeaderJournal;
 use esker_store::{CreateMode, MemoryStore, Store};
-use random::Random;
 
-#[global_allocator]
-static COUNTING: memory::Counting = memory::Counting;
+use crate::random::{self, Random};
+use crate::{data, memory};
 
-const NAME: &str = "hostile.nc";
+/// The file's name in its store.
+pub(crate) const NAME: &str = "hostile.nc";
 
 /// Elements read at a time.
 const BLOCK: u64 = 4096;
 
 /// What reading a file of so many bytes in blocks may allocate.
-fn allowance(len: usize) -> usize {
+pub(crate) fn allowance(len: usize) -> usize {
     64 * len + 64 * 1024 + 16 * BLOCK as usize
 }
 
-fn store_with(name: &Path, bytes: &[u8]) -> MemoryStore {
+pub(crate) fn store_with(name: &Path, bytes: &[u8]) -> MemoryStore {
     let store = MemoryStore::default();
     store.create(name, CreateMode::New).unwrap().write_at(0, bytes).unwrap();
     store
 }
 
-fn open(store: &MemoryStore, writable: bool) -> Result<Dataset> {
+pub(crate) fn open(store: &MemoryStore, writable: bool) -> Result<Dataset> {
     let store: Arc<dyn Store> = Arc::new(store.clone());
     Dataset::open_with(NAME, OpenOptions::new().writable(writable).store(store))
 }
@@ -71,7 +63,7 @@ fn read_block(ds: &Dataset, var: VarId, shape: &[u64], from_end: bool) -> Result
 }
 
 /// Reads everything there is, or says that it cannot.
-fn read_all(store: &MemoryStore) -> Result<()> {
+pub(crate) fn read_all(store: &MemoryStore) -> Result<()> {
     let ds = open(store, false)?;
     for number in 0..ds.schema().vars.len() {
         let var = VarId(number);
@@ -94,7 +86,7 @@ fn read_all(store: &MemoryStore) -> Result<()> {
 }
 
 /// Appends to, writes to and redefines what opens for writing.
-fn write_all(store: &MemoryStore) -> Result<()> {
+pub(crate) fn write_all(store: &MemoryStore) -> Result<()> {
     let mut ds = open(store, true)?;
     for number in 0..ds.schema().vars.len() {
         let var = VarId(number);
@@ -131,7 +123,7 @@ fn write_all(store: &MemoryStore) -> Result<()> {
 }
 
 /// Files of random schemas with random data, and real ones that are small.
-fn seeds() -> Vec<Vec<u8>> {
+pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for seed in 0..300 {
         let random = &mut Random(seed);
@@ -146,8 +138,14 @@ fn seeds() -> Vec<Vec<u8>> {
     seeds
 }
 
-/// Damages whole files; more of the damage goes to where the header is.
-fn soak(seeds: &[Vec<u8>], seed: u64, rounds: u64) -> u64 {
+/// Damages whole files, more of them where the header is, and reads and writes them; `also`
+/// sees each damaged file before it is written to. Gives how many opened.
+pub(crate) fn soak(
+    seeds: &[Vec<u8>],
+    seed: u64,
+    rounds: u64,
+    also: impl Fn(&MemoryStore, &[u8]),
+) -> u64 {
     let mut opened = 0;
     for round in 0..rounds {
         let random = &mut Random(seed.wrapping_add(round));
@@ -165,98 +163,9 @@ fn soak(seeds: &[Vec<u8>], seed: u64, rounds: u64) -> u64 {
             bytes.len()
         );
         opened += u64::from(result.is_ok());
+        also(&store, &bytes);
         // Errors are fine; what counts is that it comes back.
         let _ = write_all(&store);
     }
     opened
-}
-
-#[test]
-fn damaged_files_give_data_or_errors() {
-    let opened = soak(&seeds(), 7 << 32, 50_000);
-    assert!(opened > 5_000, "{opened} opened");
-}
-
-/// Runs for `$ESKER_SOAK_SECONDS` (60): `cargo test --release -p esker --test hostile --
-/// --ignored`.
-#[test]
-#[ignore = "runs as long as it is told to"]
-fn damaged_files_for_a_long_time() {
-    let seconds = std::env::var("ESKER_SOAK_SECONDS").ok().and_then(|s| s.parse().ok());
-    let limit = std::time::Duration::from_secs(seconds.unwrap_or(60));
-    let start = std::time::Instant::now();
-    let first = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let mut seed = first.as_nanos() as u64;
-    eprintln!("first seed {seed}");
-    let seeds = seeds();
-    while start.elapsed() < limit {
-        soak(&seeds, seed, 1_000);
-        seed = seed.wrapping_add(1_000);
-    }
-}
-
-#[test]
-fn the_malformed_corpus_gives_data_or_errors() {
-    for path in data::files("malformed_classic") {
-        let bytes = std::fs::read(&path).unwrap();
-        let store = store_with(Path::new(NAME), &bytes);
-        let (_, used) = memory::peak(|| read_all(&store));
-        assert!(used <= allowance(bytes.len()), "{}: {used} bytes", path.display());
-        let _ = write_all(&store);
-    }
-}
-
-#[test]
-fn a_hostile_journal_gives_data_or_errors() {
-    let header = random::header(&mut Random(3)).encode();
-    for round in 0..3_000 {
-        let random = &mut Random(round);
-        let (mut old, mut new) = (header.clone(), header.clone());
-        random::mutate(random, &mut new);
-        if random.below(2) == 0 {
-            random::mutate(random, &mut old);
-        }
-        // A right checksum over anything at all, or a wrong one.
-        let mut journal = HeaderJournal { old, new }.encode();
-        if random.below(4) == 0 {
-            random::mutate(random, &mut journal);
-        }
-        let store = store_with(Path::new(NAME), &header);
-        let beside = esker::journal_path(Path::new(NAME));
-        store.create(&beside, CreateMode::New).unwrap().write_at(0, &journal).unwrap();
-        let (_, used) = memory::peak(|| read_all(&store));
-        assert!(used <= allowance(header.len() + journal.len()), "{used} bytes");
-        let _ = write_all(&store);
-    }
-}
-
-/// A file with a fixed-size variable and two record variables, whose begins are then changed.
-fn with_begins(change: impl Fn(&mut [esker::Placement])) -> MemoryStore {
-    let mut schema = esker::Schema::new(esker::Version::Cdf2);
-    let t = schema.add_dim("t", DimLen::Unlimited).unwrap();
-    let x = schema.add_dim("x", DimLen::Fixed(4)).unwrap();
-    schema.add_var("fixed", ExternalType::Int, &[x]).unwrap();
-    schema.add_var("a", ExternalType::Int, &[t]).unwrap();
-    schema.add_var("b", ExternalType::Int, &[t]).unwrap();
-    let mut layout = esker::DataLayout::place(&schema, &Default::default()).unwrap();
-    change(&mut layout.places);
-    let header = esker::Header { schema, numrecs: esker::NumRecs::Count(0), layout };
-    let mut bytes = header.encode();
-    bytes.resize(4096, 0);
-    store_with(Path::new(NAME), &bytes)
-}
-
-#[test]
-fn records_that_would_reach_into_the_next_are_not_written() {
-    // Appending to such a file panicked while there were no records in it.
-    let store = with_begins(|places| places[2].begin += 40);
-    assert!(matches!(open(&store, true), Err(Error::Overlap { .. })));
-    assert!(open(&store, false).is_ok());
-}
-
-#[test]
-fn a_variable_where_records_would_grow_is_not_overwritten() {
-    let store = with_begins(|places| places[0].begin = places[2].begin + 100);
-    assert!(matches!(open(&store, true), Err(Error::Overlap { .. })));
-    assert!(open(&with_begins(|_| {}), true).is_ok());
 }
