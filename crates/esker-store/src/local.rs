@@ -49,9 +49,18 @@ impl Store for LocalStore {
         options.read(true).write(true);
         match mode {
             CreateMode::New => options.create_new(true),
-            CreateMode::Truncate => options.create(true).truncate(true),
+            // ext4 takes truncation of a file that exists, even of an empty one, for the replacing
+            // of its contents, and then writes all data out when it is closed (auto_da_alloc):
+            // 64 MiB took 20 ms longer. So nothing is truncated that is empty.
+            CreateMode::Truncate => options.create(true).truncate(false),
         };
-        LocalStore::wrap(path, options.open(path), "create")
+        let file = options.open(path).and_then(|file| {
+            if file.metadata()?.len() > 0 {
+                file.set_len(0)?;
+            }
+            Ok(file)
+        });
+        LocalStore::wrap(path, file, "create")
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {

@@ -175,10 +175,13 @@ impl Selection {
             }
             if is_record {
                 let last = slab.start[0] + (slab.count[0] - 1) * slab.stride_of(0);
-                needed = needed.max(last + 1);
-                // Its bytes must have offsets, before they are computed.
-                if header.data_end(needed) > i64::MAX as u64 {
-                    return Err(SelectionError::TooLarge);
+                // Its bytes must have offsets, before they are computed. The end is asked for
+                // when it moves only: it looks at all variables, and a list has many slabs.
+                if last >= needed {
+                    needed = last + 1;
+                    if header.data_end(needed) > i64::MAX as u64 {
+                        return Err(SelectionError::TooLarge);
+                    }
                 }
             }
             let dims = steps.iter().enumerate();
