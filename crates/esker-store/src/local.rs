@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -134,5 +134,10 @@ impl File for LocalFile {
 
     fn sync(&self) -> Result<()> {
         self.file.sync_all().map_err(|e| StoreError::new(&self.path, "sync", e))
+    }
+
+    fn block_size(&self) -> u64 {
+        // Lustre tells its stripe here, GPFS its block, NFS its transfer size.
+        self.file.metadata().map_or(4096, |m| m.blksize()).clamp(512, 64 << 20)
     }
 }

@@ -11,7 +11,7 @@ use esker_format::{
 use crate::dataset::Dataset;
 use crate::direct;
 use crate::error::{Error, Result, SelectionError};
-use crate::exchange::Exchange;
+use crate::exchange::{Buffers, Exchange};
 use crate::memory::{FillBytes, Lent, Memory, MemoryLayout, Sides};
 use crate::plan::{Plan, Summary};
 use crate::report::{Report, Strategy};
@@ -461,13 +461,14 @@ impl Dataset {
         count(report, &plan, puts.len());
         report.phases.plan += clock.elapsed();
         let (file, hints) = (&*self.file, &self.base.hints);
-        let summary = Together::alone(plan.summary);
+        let summary = Together::alone(plan.summary, file.block_size());
         if alone && !summary.is_empty() && strategy::exchanges_write(&summary, hints) {
             // Nobody else writes to the file, so that short runs can be gathered in a window.
             report.write_strategy = Strategy::Exchanged;
             let windows = Windows::new(&summary, hints, 1);
             let comm = &*self.base.comm;
-            Exchange { comm, file, hints, windows }.write(&plan, puts, report)?;
+            let exchange = Exchange { comm, file, hints, windows };
+            exchange.write(&plan, puts, &mut self.buffers, report)?;
         } else {
             report.write_strategy = Strategy::Direct;
             direct::write(file, &plan, puts, hints, report)?;
@@ -496,20 +497,25 @@ impl Dataset {
         count(&mut report, &reads, gets.len());
         report.phases.plan += clock.elapsed();
         let clock = Instant::now();
-        // Everyone's arguments are known to be good before anyone acts.
-        self.base.agree(ready)?;
         let hole = self.base.hints.sieve_hole;
         let waste = reads.sieved(hole) / reads.summary.bytes.max(1);
         let needed = puts.iter().map(|r| r.records).max().unwrap_or(0).max(self.records);
+        let block = self.file.block_size();
         let mine = [
-            Mine { summary: writes.summary, waste: 0, records: needed },
-            Mine { summary: reads.summary, waste, records: 0 },
+            Mine { summary: writes.summary, waste: 0, records: needed, block },
+            Mine { summary: reads.summary, waste, records: 0, block },
         ];
-        let [write, read] = Together::reduce(&*self.base.comm, mine)?;
+        let mine = ready.is_ok().then_some(mine);
+        let Some([write, read]) = Together::reduce(&*self.base.comm, mine)? else {
+            // Somebody's arguments are wrong. Nobody has acted yet, and everyone hears of it.
+            return self.base.agree(ready);
+        };
         report.phases.agree += clock.elapsed();
         let mut outcome = Ok(());
         if !write.is_empty() {
-            outcome = self.write_together(&write, &writes, puts, &mut report);
+            let mut buffers = std::mem::take(&mut self.buffers);
+            outcome = self.write_together(&write, &writes, puts, &mut buffers, &mut report);
+            self.buffers = buffers;
         }
         let records = write.records;
         let clock = Instant::now();
@@ -521,7 +527,9 @@ impl Dataset {
         }
         report.phases.agree += clock.elapsed();
         if outcome.is_ok() && !read.is_empty() {
-            outcome = self.read_together(&read, &reads, &mut gets, &mut report);
+            let mut buffers = std::mem::take(&mut self.buffers);
+            outcome = self.read_together(&read, &reads, &mut gets, &mut buffers, &mut report);
+            self.buffers = buffers;
             let clock = Instant::now();
             outcome = self.base.agree(outcome);
             report.phases.agree += clock.elapsed();
@@ -536,6 +544,7 @@ impl Dataset {
         together: &Together,
         plan: &Plan<'_>,
         puts: &mut [Request<'_>],
+        buffers: &mut Buffers,
         report: &mut Report,
     ) -> Result<()> {
         if together.records > self.records && self.fills_records() {
@@ -553,7 +562,7 @@ impl Dataset {
             return direct::write(file, plan, puts, hints, report);
         }
         report.write_strategy = Strategy::Exchanged;
-        self.exchange(together)?.write(plan, puts, report)
+        self.exchange(together)?.write(plan, puts, buffers, report)
     }
 
     fn read_together(
@@ -561,12 +570,13 @@ impl Dataset {
         together: &Together,
         plan: &Plan<'_>,
         gets: &mut [Request<'_>],
+        buffers: &mut Buffers,
         report: &mut Report,
     ) -> Result<()> {
         let (file, hints) = (&*self.file, &self.base.hints);
         let short = if strategy::exchanges_read(together, hints, self.base.comm.size()) {
             report.read_strategy = Strategy::Exchanged;
-            self.exchange(together)?.read(plan, gets, report)?
+            self.exchange(together)?.read(plan, gets, buffers, report)?
         } else {
             report.read_strategy = Strategy::Direct;
             direct::read(file, plan, gets, hints, report)?

@@ -12,6 +12,7 @@ use crate::base::{Base, agree, broadcast_parts, read_header};
 use crate::commit::Committed;
 use crate::define::{Before, Define, aligned, same_everywhere};
 use crate::error::{Error, Result};
+use crate::exchange::Buffers;
 use crate::fill::fill_records;
 use crate::hints::Hints;
 use crate::journal::{finish_redefinition, remove_journal};
@@ -45,6 +46,7 @@ pub struct Dataset {
     /// Whether the file's name is not safe from power loss yet.
     renamed: bool,
     pub(crate) nodes: OnceLock<usize>,
+    pub(crate) buffers: Buffers,
 }
 
 impl Dataset {
@@ -114,7 +116,20 @@ impl Dataset {
     ) -> Dataset {
         let Committed { file, renamed } = committed;
         let (report, nodes) = (Report::default(), OnceLock::new());
-        Dataset { base, file, header, records, fills, numbering, epoch, report, renamed, nodes }
+        let buffers = Buffers::default();
+        Dataset {
+            base,
+            file,
+            header,
+            records,
+            fills,
+            numbering,
+            epoch,
+            report,
+            renamed,
+            nodes,
+            buffers,
+        }
     }
 
     /// The file, behind symbolic links.

@@ -32,6 +32,14 @@ pub(crate) struct Exchange<'e> {
     pub(crate) windows: Windows,
 }
 
+/// The windows that an owner fills and writes in turn, kept from call to call: fresh memory
+/// costs as much as the copy into it.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    filling: Window,
+    spare: Window,
+}
+
 /// A window on its way to the store.
 type Writing<'s> = ScopedJoinHandle<'s, (Window, Result<()>, Tally, Duration)>;
 
@@ -53,6 +61,7 @@ impl Exchange<'_> {
         &self,
         plan: &Plan<'_>,
         requests: &mut [Request<'_>],
+        buffers: &mut Buffers,
         report: &mut Report,
     ) -> Result<()> {
         let sieve = self.hints.ds_write != Automatic::Disable;
@@ -61,8 +70,7 @@ impl Exchange<'_> {
         let mut sweep = plan.sweep();
         let failed = thread::scope(|scope| {
             let mut failed: Option<Error> = None;
-            let mut window = Window::default();
-            let mut spare = Window::default();
+            let Buffers { filling: window, spare } = buffers;
             let mut writing: Option<Writing<'_>> = None;
             for round in 0..rounds {
                 let clock = Instant::now();
@@ -91,25 +99,25 @@ impl Exchange<'_> {
                 let held = messages.iter().map(|(_, m)| m.len() as u64).sum::<u64>();
                 let received = self.exchange(messages, report)?;
                 let came = received.iter().map(|(_, m)| m.len() as u64).sum::<u64>();
-                let memory = held + came + 2 * (window.memory() + spare.memory());
+                let memory = held + came + window.memory() + spare.memory();
                 report.peak_memory = report.peak_memory.max(memory);
                 let clock = Instant::now();
                 let start = mine.map_or(0, |number| self.windows.window(round, number).start);
                 for (_, message) in received {
-                    report.copied += lay(&mut window, start, &message)?;
+                    report.copied += lay(window, start, &message)?;
                 }
                 report.phases.convert += clock.elapsed();
                 if let Some(writing) = writing.take() {
                     let (back, outcome) = finish_write(writing, report);
-                    spare = back;
+                    *spare = back;
                     failed = failed.or(outcome.err());
                 }
                 if mine.is_none() || failed.is_some() {
                     continue;
                 }
                 if round + 1 < rounds {
-                    let (mut full, file) = (mem::take(&mut window), self.file);
-                    window = mem::take(&mut spare);
+                    let (mut full, file) = (mem::take(window), self.file);
+                    mem::swap(window, spare);
                     writing = Some(scope.spawn(move || {
                         let clock = Instant::now();
                         let mut tally = Tally::default();
@@ -125,7 +133,8 @@ impl Exchange<'_> {
                 }
             }
             if let Some(writing) = writing.take() {
-                let (_, outcome) = finish_write(writing, report);
+                let (back, outcome) = finish_write(writing, report);
+                *spare = back;
                 failed = failed.or(outcome.err());
             }
             Ok::<Option<Error>, Error>(failed)
@@ -140,13 +149,14 @@ impl Exchange<'_> {
         &self,
         plan: &Plan<'_>,
         requests: &mut [Request<'_>],
+        buffers: &mut Buffers,
         report: &mut Report,
     ) -> Result<Option<u64>> {
         let hole = if self.hints.ds_read == Automatic::Disable { 0 } else { self.hints.sieve_hole };
         let rounds = self.windows.rounds();
         let mine = self.my_number();
         let mut sweep = plan.sweep();
-        let mut window = Window::default();
+        let window = &mut buffers.filling;
         let mut failed: Option<Error> = None;
         let mut short = None;
         for round in 0..rounds {
@@ -199,8 +209,8 @@ impl Exchange<'_> {
             report.add(tally);
             report.phases.read += clock.elapsed();
             report.peak_memory = report.peak_memory.max(window.memory());
-            let sends = self.reply(&asked, start, &window, report)?;
-            self.collect(mine, &wanted, &window, requests, report)?;
+            let sends = self.reply(&asked, start, window, report)?;
+            self.collect(mine, &wanted, window, requests, report)?;
             Sending::wait_all(sends)?;
         }
         report.rounds += rounds;

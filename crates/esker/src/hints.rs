@@ -32,8 +32,9 @@ pub struct Hints {
     /// `nc_num_aggrs_per_node`: aggregators on each node; 0 stands for the number of cores, at
     /// most 4.
     pub aggregators_per_node: u64,
-    /// `striping_unit`: windows begin at multiples of this.
-    pub striping_unit: u64,
+    /// `striping_unit`: windows begin at multiples of this; by default of the file's own block
+    /// (a stripe of Lustre, a page of a local disk).
+    pub striping_unit: Option<u64>,
     /// `romio_cb_write`: whether collective writes are exchanged.
     pub cb_write: Automatic,
     /// `romio_cb_read`: whether collective reads are exchanged.
@@ -65,10 +66,12 @@ pub struct Hints {
 impl Default for Hints {
     fn default() -> Self {
         Hints {
-            cb_buffer_size: 16 << 20,
+            // Not ROMIO's 16 MiB: windows that stay in the cache are written three times as fast
+            // here (2,000 against 630 MB/s, strided kernel at 2 ranks).
+            cb_buffer_size: 4 << 20,
             cb_nodes: None,
             aggregators_per_node: 0,
-            striping_unit: 4096,
+            striping_unit: None,
             cb_write: Automatic::Automatic,
             cb_read: Automatic::Automatic,
             ds_write: Automatic::Automatic,
@@ -150,7 +153,7 @@ const TABLE: &[Hint] = &[
         },
         get: |h| Some(h.aggregators_per_node.to_string()),
     },
-    size_hint!("striping_unit", striping_unit),
+    optional_hint!("striping_unit", striping_unit),
     switch_hint!("romio_cb_write", cb_write),
     switch_hint!("romio_cb_read", cb_read),
     switch_hint!("romio_ds_write", ds_write),
