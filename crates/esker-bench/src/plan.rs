@@ -136,6 +136,7 @@ impl Slabs {
     /// Calls `run` with the first linear index and the length of each row of each hyperslab of
     /// an array of this shape, in the order of memory.
     pub fn for_each_run(&self, shape: &[u64], mut run: impl FnMut(u64, u64)) {
+        let mut index = Vec::new();
         for (start, count) in self.iter() {
             if count.contains(&0) {
                 continue;
@@ -144,7 +145,8 @@ impl Slabs {
                 run(0, 1);
                 continue;
             };
-            let mut index = vec![0; outer.len()];
+            index.clear();
+            index.resize(outer.len(), 0);
             loop {
                 let mut linear = 0;
                 for d in 0..shape.len() {
