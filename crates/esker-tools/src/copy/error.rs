@@ -1,0 +1,127 @@
+//! Why a copy was not made.
+
+use std::path::PathBuf;
+
+use esker::{Error, ExternalType, Version};
+
+/// Why a copy was not made. The output is as it was before.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CopyError {
+    /// The input cannot be read, the output not be written, or not be defined.
+    #[error(transparent)]
+    Dataset(Box<Error>),
+
+    /// No variable of this name.
+    #[error("{}: there is no variable {name:?}{hint}", path.display())]
+    NoSuchVariable {
+        /// The input.
+        path: PathBuf,
+        /// The name.
+        name: String,
+        /// The nearest names.
+        hint: String,
+    },
+
+    /// No dimension of this name.
+    #[error("{}: there is no dimension {name:?}{hint}", path.display())]
+    NoSuchDimension {
+        /// The input.
+        path: PathBuf,
+        /// The name.
+        name: String,
+        /// The nearest names.
+        hint: String,
+    },
+
+    /// A dimension with two ranges.
+    #[error("dimension {name:?} is given two ranges")]
+    TwoRanges {
+        /// The dimension.
+        name: String,
+    },
+
+    /// A range that the dimension does not have, or that is empty.
+    #[error("{}: range {range} of dimension \"{dim}\", which has length {len}, {why}", path.display())]
+    Range {
+        /// The input.
+        path: PathBuf,
+        /// The dimension.
+        dim: String,
+        /// Its length.
+        len: u64,
+        /// The range as it was given.
+        range: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+
+    /// Input and output are one file.
+    #[error("{}: the input cannot be the output as well", path.display())]
+    SameFile {
+        /// The file.
+        path: PathBuf,
+    },
+
+    /// The output exists and is not to be replaced.
+    #[error("{}: exists already; ask for overwriting to replace it", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+
+    /// An unlimited dimension that has no records cannot be fixed.
+    #[error(
+        "{}: dimension \"{dim}\" cannot be fixed: it has no records, and a classic file has no \
+         fixed dimension of length 0",
+        path.display()
+    )]
+    NoRecords {
+        /// The input.
+        path: PathBuf,
+        /// The dimension.
+        dim: String,
+    },
+
+    /// A type that the output's version lacks.
+    #[error(
+        "{}: {object} is of type {ty}, which {version} does not have; choose CDF-5, or ask for \
+         types to be converted",
+        path.display()
+    )]
+    Type {
+        /// The input.
+        path: PathBuf,
+        /// What has the type: `variable "x"`, `attribute "a" of variable "x"`.
+        object: String,
+        /// The type.
+        ty: ExternalType,
+        /// The version.
+        version: Version,
+    },
+
+    /// A value that no type of the output's version holds exactly.
+    #[error(
+        "{}: {object} has the {ty} value {value}, which no type of {version} holds exactly; \
+         choose CDF-5",
+        path.display()
+    )]
+    Value {
+        /// The input.
+        path: PathBuf,
+        /// What has the value.
+        object: String,
+        /// Its type.
+        ty: ExternalType,
+        /// The value.
+        value: i128,
+        /// The version.
+        version: Version,
+    },
+}
+
+impl From<Error> for CopyError {
+    fn from(error: Error) -> CopyError {
+        CopyError::Dataset(Box::new(error))
+    }
+}

@@ -1,0 +1,229 @@
+//! `esker copy`: a file, or chosen variables and ranges of it, into a file of any version.
+//!
+//! ```
+//! use esker::{CreateOptions, Dataset, DimLen, ExternalType, Selection, Version};
+//! use esker_tools::copy::{CopyOptions, DimRange, copy};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # let (input, output) = (dir.path().join("in.nc"), dir.path().join("out.nc"));
+//! let mut def = Dataset::create(&input, CreateOptions::new())?;
+//! let x = def.add_dim("x", DimLen::Fixed(5))?;
+//! let t = def.add_var("t", ExternalType::Short, &[x])?;
+//! let mut ds = def.enddef()?;
+//! ds.put(t, &Selection::all(), &[0i16, 1, 2, 3, 4])?;
+//! ds.close()?;
+//!
+//! let mut options = CopyOptions::default();
+//! options.version = Some(Version::Cdf1);
+//! options.ranges = vec![DimRange::new("x", Some(1), None, 2)];
+//! copy(&input, &output, &options, &mut esker_tools::Unseen)?;
+//! let ds = Dataset::open(&output)?;
+//! assert_eq!(ds.get::<i16>(ds.var("t")?, &Selection::all())?, [1, 3]);
+//! # Ok(()) }
+//! ```
+//!
+//! The road: `choose` says what is kept, `convert` finds types for what the target version
+//! lacks, and `transfer` moves the values in bounded memory: it reads through one window and
+//! writes the output from beginning to end.
+
+mod choose;
+mod convert;
+mod error;
+mod range;
+mod sink;
+mod transfer;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use esker::{Alignment, DataLayout, Error, Header, NumRecs, Values, Version};
+use esker_store::{CreateMode, File, LocalStore, Store};
+
+use crate::progress::Progress;
+use crate::source::Source;
+use choose::Plan;
+
+pub use error::CopyError;
+pub use range::DimRange;
+
+/// What to copy, and how.
+#[derive(Debug, Clone)]
+pub struct CopyOptions {
+    /// The version of the output; none for the input's.
+    pub version: Option<Version>,
+    /// The variables to copy; empty for all. Their dimensions come along, and the coordinate
+    /// variables of these.
+    pub variables: Vec<String>,
+    /// Variables not to copy, coordinate variables included.
+    pub exclude: Vec<String>,
+    /// Ranges of dimensions; a dimension without one is copied whole.
+    pub ranges: Vec<DimRange>,
+    /// Whether the unlimited dimension becomes a fixed one.
+    pub fix_unlimited: bool,
+    /// How the output's data section is aligned.
+    pub align: Alignment,
+    /// A line for the global attribute `history`, which goes before those that are there.
+    pub history: Option<String>,
+    /// Whether types that the output's version lacks become the smallest that holds the
+    /// values; otherwise they are an error.
+    pub convert_types: bool,
+    /// Whether a file that has the output's name is replaced.
+    pub overwrite: bool,
+    /// Whether the output is safe from power loss before it takes its name.
+    pub sync: bool,
+    /// Bytes of memory for the data, whatever the shapes.
+    pub buffer: usize,
+    /// Where both files are.
+    pub store: Arc<dyn Store>,
+}
+
+impl Default for CopyOptions {
+    fn default() -> Self {
+        CopyOptions {
+            version: None,
+            variables: Vec::new(),
+            exclude: Vec::new(),
+            ranges: Vec::new(),
+            fix_unlimited: false,
+            align: Alignment::default(),
+            history: None,
+            convert_types: false,
+            overwrite: true,
+            sync: true,
+            buffer: 8 << 20,
+            store: Arc::new(LocalStore),
+        }
+    }
+}
+
+/// What was copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copied {
+    /// Variables in the output.
+    pub variables: usize,
+    /// Records in the output.
+    pub records: u64,
+    /// Bytes of values.
+    pub bytes: u64,
+    /// Length of the output file.
+    pub file_len: u64,
+    /// Variables whose type changed: name, before, after.
+    pub converted: Vec<(String, esker::ExternalType, esker::ExternalType)>,
+}
+
+/// Copies `input` to `output`, which appears when it is complete and not before.
+pub fn copy(
+    input: &Path,
+    output: &Path,
+    options: &CopyOptions,
+    progress: &mut dyn Progress,
+) -> Result<Copied, CopyError> {
+    let store = &options.store;
+    let mut source = Source::open(store.clone(), input, options.buffer as u64 / 2)?;
+    let output = target(&source, output, options)?;
+    let mut plan = Plan::new(&source, options)?;
+    let scanned = convert::settle_types(&mut source, &mut plan, options, progress)?;
+    if let Some(line) = &options.history {
+        add_history(&mut plan, line);
+    }
+    let header = place(&plan, &output, options)?;
+    let name = growing(&output);
+    let file = store.create(&name, CreateMode::New).map_err(Error::from)?;
+    let task = transfer::Task { plan: &plan, header: &header, options, scanned };
+    let done = task
+        .run(&mut source, file.clone(), progress)
+        .and_then(|bytes| finish(&*file, &name, &output, options).map(|()| bytes));
+    match done {
+        Ok(bytes) => Ok(Copied {
+            variables: plan.vars.len(),
+            records: plan.records,
+            bytes,
+            file_len: header.data_end(plan.records),
+            converted: plan.converted(source.header()),
+        }),
+        Err(error) => {
+            // The error that counts is the one that we have.
+            let _ = store.remove(&name);
+            Err(error)
+        }
+    }
+}
+
+/// The output behind symbolic links, when it may be written.
+fn target(source: &Source, output: &Path, options: &CopyOptions) -> Result<PathBuf, CopyError> {
+    let store = &options.store;
+    if !store.exists(output).map_err(Error::from)? {
+        return Ok(output.to_path_buf());
+    }
+    let resolved = store.resolve(output).map_err(Error::from)?;
+    if resolved == source.dataset.path() {
+        return Err(CopyError::SameFile { path: resolved });
+    }
+    if !options.overwrite {
+        return Err(CopyError::Exists { path: output.to_path_buf() });
+    }
+    Ok(resolved)
+}
+
+/// Where the output grows. With the process's number, so that two copies to one name do not
+/// write into one file.
+fn growing(output: &Path) -> PathBuf {
+    let mut name = OsString::from(".");
+    name.push(output.file_name().unwrap_or_default());
+    name.push(format!(".esker-copy-{}", std::process::id()));
+    output.with_file_name(name)
+}
+
+fn finish(
+    file: &dyn File,
+    name: &Path,
+    output: &Path,
+    options: &CopyOptions,
+) -> Result<(), CopyError> {
+    let store = &options.store;
+    if options.sync {
+        file.sync().map_err(Error::from)?;
+    }
+    if !options.overwrite && store.exists(output).map_err(Error::from)? {
+        return Err(CopyError::Exists { path: output.to_path_buf() });
+    }
+    store.rename(name, output).map_err(Error::from)?;
+    if options.sync {
+        store.sync_names(output).map_err(Error::from)?;
+    }
+    Ok(())
+}
+
+/// Puts `line` before the history there is, as NCO and CDO do. An attribute of that name that
+/// is not text is somebody's data, and stays.
+fn add_history(plan: &mut Plan, line: &str) {
+    let attrs = &mut plan.schema.attrs;
+    let before = attrs.get("history").map(|a| a.values.clone());
+    let text = match before {
+        None => Values::from(line),
+        Some(Values::Char(old)) if old.is_empty() => Values::from(line),
+        Some(Values::Char(old)) => {
+            let mut text = line.as_bytes().to_vec();
+            text.push(b'\n');
+            text.extend(old);
+            Values::Char(text)
+        }
+        Some(_) => return,
+    };
+    // The name is good and text exists in every version, so this does not fail.
+    let _ = plan.schema.put_attr(esker::Owner::Global, "history", text);
+}
+
+fn place(plan: &Plan, output: &Path, options: &CopyOptions) -> Result<Header, CopyError> {
+    let layout = DataLayout::place(&plan.schema, &options.align)
+        .map_err(|source| Error::Schema { path: output.to_path_buf(), source })?;
+    let numrecs = NumRecs::Count(plan.records);
+    let header = Header { schema: plan.schema.clone(), numrecs, layout };
+    let version = plan.schema.version;
+    if plan.records > version.max_count() || header.data_end(plan.records) > i64::MAX as u64 {
+        let (path, records, max) = (output.to_path_buf(), plan.records, version.max_count());
+        return Err(Error::TooManyRecords { path, records, version, max }.into());
+    }
+    Ok(header)
+}
