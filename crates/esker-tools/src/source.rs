@@ -23,7 +23,7 @@ pub(crate) struct Source {
 
 impl Source {
     /// Opens the dataset at `path` with a window of at most `capacity` bytes.
-    pub(crate) fn open(store: Arc<dyn Store>, path: &Path, capacity: u64) -> Result<Source, Error> {
+    pub(crate) fn open(store: Arc<dyn Store>, path: &Path, capacity: u64) -> esker::Result<Source> {
         let dataset = Dataset::open_with(path, OpenOptions::new().store(store.clone()))?;
         let file = store.open(dataset.path(), Access::Read)?;
         let capacity = capacity.max(8);
@@ -40,7 +40,7 @@ impl Source {
     }
 
     /// Fills the window with `len` bytes from `offset`, unless it has them.
-    pub(crate) fn fetch(&mut self, offset: u64, len: u64) -> Result<(), Error> {
+    pub(crate) fn fetch(&mut self, offset: u64, len: u64) -> esker::Result<()> {
         if self.holds(offset, len) {
             return Ok(());
         }
@@ -71,7 +71,7 @@ impl Source {
         offset: u64,
         len: u64,
         ahead: u64,
-    ) -> Result<&[u8], Error> {
+    ) -> esker::Result<&[u8]> {
         if !self.holds(offset, len) {
             self.fetch(offset, len.max(ahead))?;
         }
@@ -82,7 +82,7 @@ impl Source {
         Ok(&self.window[start..start + len as usize])
     }
 
-    fn short(&self, var: VarId, needed: u64) -> Result<Error, Error> {
+    fn short(&self, var: VarId, needed: u64) -> esker::Result<Error> {
         let name = self.header().schema.variable(var).map_or("", |v| &*v.name);
         Ok(Error::ShortFile {
             path: self.dataset.path().to_path_buf(),

@@ -30,7 +30,7 @@ pub(super) struct Refill {
 
 impl Refill {
     /// Converts `bytes` into `out`, both as they stand in files.
-    pub(super) fn apply(&self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
+    pub(super) fn apply(&self, bytes: &[u8], out: &mut Vec<u8>) -> esker::Result<()> {
         let width = self.from.size() as usize;
         let count = bytes.len() / width;
         out.clear();
@@ -182,15 +182,14 @@ fn first_lacking(plan: &Plan) -> Option<(String, ExternalType)> {
             return Some((format!("variable \"{}\"", var.name), var.ty));
         }
     }
-    for attr in plan.schema.attrs.iter().filter(|a| lacks(a.values.ty())) {
-        return Some((format!("attribute \"{}\"", attr.name), attr.values.ty()));
-    }
-    for var in &plan.schema.vars {
-        for attr in var.attrs.iter().filter(|a| lacks(a.values.ty())) {
-            return Some((of_variable(&attr.name, &var.name), attr.values.ty()));
-        }
-    }
-    None
+    let global = plan.schema.attrs.iter().map(|a| (format!("attribute \"{}\"", a.name), a));
+    let of_vars = plan
+        .schema
+        .vars
+        .iter()
+        .flat_map(|var| var.attrs.iter().map(|a| (of_variable(&a.name, &var.name), a)));
+    let mut attrs = global.chain(of_vars).map(|(object, a)| (object, a.values.ty()));
+    attrs.find(|(_, ty)| lacks(*ty))
 }
 
 /// Looks at all values of the variables `wanted` but for fill values.

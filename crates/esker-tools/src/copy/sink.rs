@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use esker::Error;
 use esker_store::File;
 
 /// Neighbouring pieces, collected and written together.
@@ -21,7 +20,7 @@ impl Sink {
     }
 
     /// Puts `bytes` at `offset`.
-    pub(super) fn put(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+    pub(super) fn put(&mut self, offset: u64, bytes: &[u8]) -> esker::Result<()> {
         let follows = self.at + self.held.len() as u64 == offset;
         if !follows || self.held.len() + bytes.len() > self.capacity {
             self.flush()?;
@@ -37,7 +36,7 @@ impl Sink {
     }
 
     /// Writes what is held.
-    pub(super) fn flush(&mut self) -> Result<(), Error> {
+    pub(super) fn flush(&mut self) -> esker::Result<()> {
         if !self.held.is_empty() {
             self.file.write_at(self.at, &self.held)?;
             self.at += self.held.len() as u64;

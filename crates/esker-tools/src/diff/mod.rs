@@ -87,7 +87,7 @@ impl Default for DiffOptions {
 pub enum DiffError {
     /// A file cannot be read.
     #[error(transparent)]
-    Dataset(#[from] esker::Error),
+    Dataset(Box<esker::Error>),
     /// A variable that neither file has.
     #[error("neither file has a variable {name:?}{hint}")]
     NoSuchVariable {
@@ -96,6 +96,12 @@ pub enum DiffError {
         /// The nearest names.
         hint: String,
     },
+}
+
+impl From<esker::Error> for DiffError {
+    fn from(error: esker::Error) -> DiffError {
+        DiffError::Dataset(Box::new(error))
+    }
 }
 
 /// Compares two files. A difference is not an error: it is in the report.
