@@ -12,6 +12,9 @@ use crate::{Access, CreateMode, File, Result, Store, StoreError};
 pub enum Fault {
     /// The call fails with this kind of error; later calls go through.
     Fail(io::ErrorKind),
+    /// The call fails with this kind of error, but of a write the first half has arrived; later
+    /// calls go through. (Other calls have no halves: as [`Fault::Fail`].)
+    FailHalf(io::ErrorKind),
     /// The process dies before the call: it and every later call fail.
     Kill,
     /// The process dies inside the call: of a write only the first half arrives.
@@ -49,11 +52,12 @@ impl<S: Store> FaultyStore<S> {
 
 enum Verdict {
     Go,
-    Half,
+    /// Half of it happens, and then this is what the caller hears.
+    Half(io::Error),
 }
 
 impl Plan {
-    fn ask(&self, path: &Path, action: &str) -> Result<Verdict> {
+    fn ask(&self, path: &Path, action: &str, halves: bool) -> Result<Verdict> {
         let error = |kind: io::ErrorKind, what: &str| {
             StoreError::new(path, action, io::Error::new(kind, what))
         };
@@ -64,25 +68,27 @@ impl Plan {
             return Ok(Verdict::Go);
         }
         match self.fault {
-            Fault::Fail(kind) => Err(error(kind, "injected")),
+            Fault::FailHalf(kind) if halves => {
+                Ok(Verdict::Half(io::Error::new(kind, "injected, half-way")))
+            }
+            Fault::Fail(kind) | Fault::FailHalf(kind) => Err(error(kind, "injected")),
             Fault::Kill => {
                 self.dead.store(true, Ordering::SeqCst);
                 Err(error(io::ErrorKind::Other, "the process died (injected)"))
             }
             Fault::Tear => {
                 self.dead.store(true, Ordering::SeqCst);
-                Ok(Verdict::Half)
+                Ok(Verdict::Half(io::Error::other("the process died (injected)")))
             }
         }
     }
 
     fn change<T>(&self, path: &Path, action: &str, call: impl FnOnce() -> Result<T>) -> Result<T> {
-        match self.ask(path, action)? {
+        match self.ask(path, action, false)? {
             Verdict::Go => call(),
             // Calls other than writes have no halves: they happen, and then it is over.
-            Verdict::Half => {
+            Verdict::Half(died) => {
                 call()?;
-                let died = io::Error::other("the process died (injected)");
                 Err(StoreError::new(path, action, died))
             }
         }
@@ -143,12 +149,11 @@ impl File for FaultyFile {
     }
 
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
-        match self.plan.ask(&self.path, "write")? {
+        match self.plan.ask(&self.path, "write", true)? {
             Verdict::Go => self.inner.write_at(offset, bytes),
-            Verdict::Half => {
+            Verdict::Half(error) => {
                 self.inner.write_at(offset, &bytes[..bytes.len() / 2])?;
-                let died = io::Error::other("the process died (injected)");
-                Err(StoreError::new(&self.path, "write", died))
+                Err(StoreError::new(&self.path, "write", error))
             }
         }
     }
