@@ -410,6 +410,24 @@ fn a_copy_that_fails_leaves_what_was_there() {
 }
 
 #[test]
+fn a_copy_forgets_the_interrupted_redefinition_of_the_file_it_replaces() {
+    let store = MemoryStore::default();
+    climate(&store, Version::Cdf1);
+    let journal = esker::journal_path(Path::new(OUT));
+    for at in 0..8 {
+        run(&options(store.clone())).unwrap();
+        let faulty = Arc::new(FaultyStore::new(store.clone(), at, Fault::Tear));
+        let writable = OpenOptions::new().writable(true).store(faulty);
+        let mut def = Dataset::open_with(OUT, writable).unwrap().redef().unwrap();
+        def.rename_var("t", "u").unwrap();
+        let _ = def.enddef();
+        run(&options(store.clone())).unwrap();
+        assert!(!store.exists(&journal).unwrap());
+        require_same(&store, IN, OUT);
+    }
+}
+
+#[test]
 fn progress_ends_where_it_said_it_would() {
     let store = MemoryStore::default();
     climate(&store, Version::Cdf1);

@@ -35,6 +35,14 @@ impl Base {
         journal_path(&self.path)
     }
 
+    pub(crate) fn stale_journal(&self) -> Error {
+        Error::StaleJournal {
+            path: self.path.clone(),
+            journal: self.journal_path(),
+            why: "its header is neither the one before nor the one after",
+        }
+    }
+
     /// Fails unless the dataset was opened for writing.
     pub(crate) fn require_writable(&self, what: &'static str) -> Result<()> {
         if self.writable {

@@ -11,7 +11,7 @@ use esker_format::{
 use esker_store::{Access, File};
 
 use crate::base::{Base, read_header};
-use crate::commit;
+use crate::commit::{self, Committed};
 use crate::define::{Before, Define};
 use crate::error::{Error, Result, SelectionError};
 use crate::fill::fill_records;
@@ -32,6 +32,8 @@ pub struct Dataset {
     header: Header,
     records: u64,
     fills: Vec<Option<FillMode>>,
+    /// Whether the file's name is not safe from power loss yet.
+    renamed: bool,
 }
 
 impl Dataset {
@@ -63,7 +65,7 @@ impl Dataset {
         }
         let records = header.records(file.len()?);
         let fills = vec![None; header.schema.vars.len()];
-        Ok(Dataset { base, file, header, records, fills })
+        Ok(Dataset { base, file, header, records, fills, renamed: false })
     }
 
     /// The header, after an interrupted redefinition was dealt with.
@@ -75,11 +77,7 @@ impl Dataset {
             (HeaderState::New, true) => commit::forget(base)?,
             (HeaderState::Old | HeaderState::Torn, true) => commit::finish(base, file, &journal)?,
             (HeaderState::Foreign, true) => {
-                return Err(Error::StaleJournal {
-                    path: base.path.clone(),
-                    journal: base.journal_path(),
-                    why: "its header is neither the one before nor the one after",
-                });
+                return Err(base.stale_journal());
             }
             (HeaderState::Torn, false) => {
                 let decoded = Header::decode(&journal.new, file.len()?);
@@ -92,12 +90,13 @@ impl Dataset {
 
     pub(crate) fn new(
         base: Base,
-        file: Arc<dyn File>,
+        committed: Committed,
         header: Header,
         records: u64,
         fills: Vec<Option<FillMode>>,
     ) -> Dataset {
-        Dataset { base, file, header, records, fills }
+        let Committed { file, renamed } = committed;
+        Dataset { base, file, header, records, fills, renamed }
     }
 
     /// The file, behind symbolic links.
@@ -221,7 +220,12 @@ impl Dataset {
     /// reading, looks whether another program has added records.
     pub fn sync(&mut self) -> Result<()> {
         if self.base.writable {
-            return Ok(self.file.sync()?);
+            self.file.sync()?;
+            if self.renamed {
+                self.base.store.sync_names(&self.base.path)?;
+                self.renamed = false;
+            }
+            return Ok(());
         }
         let header = read_header(&self.base.path, &*self.file)?;
         if header.schema == self.header.schema && header.layout == self.header.layout {
@@ -242,7 +246,8 @@ impl Dataset {
     /// Goes back to define mode.
     pub fn redef(self) -> Result<Define> {
         self.base.require_writable("redefine")?;
-        let before = Before { file: self.file, header: self.header, records: self.records };
+        let Dataset { file, header, records, renamed, .. } = self;
+        let before = Before { file, header, records, renamed };
         Ok(Define::redefine(self.base, before, self.fills))
     }
 

@@ -10,7 +10,7 @@ use esker_format::{
 use esker_store::{Access, CreateMode, File};
 
 use crate::base::Base;
-use crate::commit;
+use crate::commit::{self, Committed};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::options::{CreateOptions, FillMode};
@@ -34,6 +34,8 @@ pub(crate) struct Before {
     pub(crate) file: Arc<dyn File>,
     pub(crate) header: Header,
     pub(crate) records: u64,
+    /// Whether the file's name is not safe from power loss yet.
+    pub(crate) renamed: bool,
 }
 
 /// [`Define::enddef`] failed. The dataset is still in define mode, and can be corrected.
@@ -155,15 +157,16 @@ impl Define {
     /// data that belong to it.
     pub fn enddef(self) -> Result<Dataset, EnddefError> {
         match self.commit() {
-            Ok((file, header)) => {
+            Ok((mut committed, header)) => {
                 let records = self.before.as_ref().map_or(0, |b| b.records);
-                Ok(Dataset::new(self.base.clone(), file, header, records, self.fills.clone()))
+                committed.renamed |= self.before.as_ref().is_some_and(|b| b.renamed);
+                Ok(Dataset::new(self.base.clone(), committed, header, records, self.fills.clone()))
             }
             Err(error) => Err(EnddefError { define: Box::new(self), error: Box::new(error) }),
         }
     }
 
-    fn commit(&self) -> Result<(Arc<dyn File>, Header)> {
+    fn commit(&self) -> Result<(Committed, Header)> {
         let fills: Vec<bool> =
             self.fills.iter().map(|own| own.unwrap_or(self.base.fill) == FillMode::Fill).collect();
         match &self.before {
@@ -172,8 +175,7 @@ impl Define {
                     .map_err(|e| self.base.schema_error(e))?;
                 let schema = self.schema.clone();
                 let header = Header { schema, numrecs: NumRecs::Count(0), layout };
-                let file = commit::create(&self.base, &header, &fills)?;
-                Ok((file, header))
+                Ok((commit::create(&self.base, &header, &fills)?, header))
             }
             Some(before) => {
                 let (schema, align) = (&self.schema, &self.base.align);
@@ -181,8 +183,7 @@ impl Define {
                     .map_err(|e| self.base.schema_error(e))?;
                 let numrecs = NumRecs::Count(before.records);
                 let header = Header { schema: self.schema.clone(), numrecs, layout };
-                let file = commit::update(&self.base, before, &header, &fills)?;
-                Ok((file, header))
+                Ok((commit::update(&self.base, before, &header, &fills)?, header))
             }
         }
     }

@@ -47,6 +47,7 @@ mod sound;
 mod transfer;
 
 pub use base::{journal_path, read_journal};
+pub use commit::clear_journal;
 pub use dataset::Dataset;
 pub use define::{Define, EnddefError};
 pub use error::{Error, Result, SelectionError};

@@ -483,7 +483,7 @@ impl World {
             return;
         }
         let d = fixed + usize::from(picks[0].0) % (shape.len() - fixed);
-        let (mut start, mut count, stride) = self.pick(var, &picks[..], 0);
+        let (mut start, mut count, stride) = self.pick(var, picks, 0);
         (start[d], count[d]) = (shape[d] - 1, 1 + count[d].max(1));
         let n = count.iter().product::<u64>() as usize;
         let selection = Selection::strided(&start, &count, &stride);
