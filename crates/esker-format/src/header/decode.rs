@@ -274,6 +274,10 @@ impl<'a> Decoder<'a> {
         let at = self.cursor.offset();
         let bytes = self.cursor.take(len, "the name", object)?;
         self.padding(bytes.len(), "the name", object)?;
+        // netCDF-C renames in place to a shorter name by overwriting the rest with zeros, and
+        // every reader in C takes the first zero for the end.
+        let end = bytes.iter().position(|b| *b == 0);
+        let bytes = &bytes[..end.unwrap_or(bytes.len())];
         let text = match std::str::from_utf8(bytes) {
             Ok(text) => Cow::Borrowed(text),
             Err(error) => {
@@ -287,6 +291,7 @@ impl<'a> Decoder<'a> {
         let normal = name::normalise(&text);
         let fault =
             if *normal == *text { name::fault(&text) } else { Some("it is not in normal form C") };
+        let fault = fault.or(end.map(|_| "zero bytes after it are counted as part of it"));
         if let Some(fault) = fault {
             let fault = Fault::Name { name: text.to_string(), fault };
             self.tolerated.push(object.error(at, fault));
