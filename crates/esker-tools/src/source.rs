@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use esker::{Dataset, Error, Header, OpenOptions, VarId};
+use esker_format::ConvertError;
 use esker_store::{Access, File, Store};
 
 /// An open dataset and a window on its file.
@@ -82,13 +83,18 @@ impl Source {
         Ok(&self.window[start..start + len as usize])
     }
 
+    /// The error of values of `var` that could not be converted.
+    pub(crate) fn convert_error(&self, var: VarId, source: ConvertError) -> Error {
+        let (path, var) = (self.dataset.path().to_path_buf(), self.name(var));
+        Error::Convert { path, var, source }
+    }
+
+    fn name(&self, var: VarId) -> String {
+        self.header().schema.variable(var).map_or(String::new(), |v| v.name.to_string())
+    }
+
     fn short(&self, var: VarId, needed: u64) -> esker::Result<Error> {
-        let name = self.header().schema.variable(var).map_or("", |v| &*v.name);
-        Ok(Error::ShortFile {
-            path: self.dataset.path().to_path_buf(),
-            var: name.to_string(),
-            needed,
-            file_len: self.file.len()?,
-        })
+        let (path, var) = (self.dataset.path().to_path_buf(), self.name(var));
+        Ok(Error::ShortFile { path, var, needed, file_len: self.file.len()? })
     }
 }

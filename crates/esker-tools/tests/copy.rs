@@ -386,7 +386,8 @@ fn a_copy_that_fails_leaves_what_was_there() {
     let before = store.bytes(OUT.as_ref()).unwrap();
     let history = Some("a line that makes it another file".to_string());
     for at in 0..probe.calls() {
-        for fault in [Fault::Kill, Fault::Tear, Fault::Fail(std::io::ErrorKind::StorageFull)] {
+        let full = std::io::ErrorKind::StorageFull;
+        for fault in [Fault::Kill, Fault::Tear, Fault::Fail(full), Fault::FailHalf(full)] {
             let faulty = FaultyStore::new(store.clone(), at, fault);
             let history = history.clone();
             let done = run(&CopyOptions { history, ..options(faulty) });
@@ -398,7 +399,7 @@ fn a_copy_that_fails_leaves_what_was_there() {
                 assert!(open(&store, OUT).schema().attr(Owner::Global, "history").is_some());
                 run(&options(store.clone())).unwrap();
             }
-            if matches!(fault, Fault::Fail(_)) {
+            if matches!(fault, Fault::Fail(_) | Fault::FailHalf(_)) {
                 assert_eq!(store.list().len(), 2, "call {at} failed and left {:?}", store.list());
             }
             for path in store.list().iter().filter(|p| *p != Path::new(IN) && *p != Path::new(OUT))

@@ -1,6 +1,6 @@
 //! Define mode: dimensions, attributes and variables come into being.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use esker_format::{
@@ -26,6 +26,8 @@ pub struct Define {
     /// Each variable's own fill mode, where it has one.
     fills: Vec<Option<FillMode>>,
     before: Option<Before>,
+    /// Files that hold the place of a new dataset until it is committed.
+    placeholders: Vec<PathBuf>,
 }
 
 /// What a redefinition starts from.
@@ -58,6 +60,7 @@ impl From<EnddefError> for Error {
 impl Define {
     pub(crate) fn create(path: &Path, options: CreateOptions) -> Result<Define> {
         let store = options.store;
+        let mut takes_name = false;
         if store.exists(path)? {
             if !options.clobber {
                 // The store's own words for it, which are the system's.
@@ -68,19 +71,25 @@ impl Define {
         } else if !options.clobber {
             // The name is taken at once, so that of several creators one succeeds.
             store.create(path, CreateMode::New)?;
+            takes_name = true;
         }
         let path = if store.exists(path)? { store.resolve(path)? } else { path.to_path_buf() };
         let (align, fill) = (options.align, options.fill);
         let base = Base { store, path, writable: true, align, fill };
-        // Likewise a directory that takes no files.
-        base.store.create(&base.new_path(), CreateMode::Truncate)?;
         let schema = Schema::new(options.version);
-        Ok(Define { base, schema, fills: Vec::new(), before: None })
+        let mut placeholders = vec![base.new_path()];
+        if takes_name {
+            placeholders.push(base.path.clone());
+        }
+        let define = Define { base, schema, fills: Vec::new(), before: None, placeholders };
+        // Likewise a directory that takes no files.
+        define.base.store.create(&define.base.new_path(), CreateMode::Truncate)?;
+        Ok(define)
     }
 
     pub(crate) fn redefine(base: Base, before: Before, fills: Vec<Option<FillMode>>) -> Define {
         let schema = before.header.schema.clone();
-        Define { base, schema, fills, before: Some(before) }
+        Define { base, schema, fills, before: Some(before), placeholders: Vec::new() }
     }
 
     /// The file.
@@ -155,9 +164,10 @@ impl Define {
     ///
     /// When the process dies in here the file has the old header or the new one, with the
     /// data that belong to it.
-    pub fn enddef(self) -> Result<Dataset, EnddefError> {
+    pub fn enddef(mut self) -> Result<Dataset, EnddefError> {
         match self.commit() {
             Ok((mut committed, header)) => {
+                self.placeholders.clear();
                 let records = self.before.as_ref().map_or(0, |b| b.records);
                 committed.renamed |= self.before.as_ref().is_some_and(|b| b.renamed);
                 Ok(Dataset::new(self.base.clone(), committed, header, records, self.fills.clone()))
@@ -196,8 +206,8 @@ impl Drop for Define {
     fn drop(&mut self) {
         // Nothing of a definition that was not committed stays. A failure to remove an empty
         // file beside the dataset is not worth an error: the next creation reuses it.
-        if self.before.is_none() {
-            let _ = self.base.store.remove(&self.base.new_path());
+        for path in &self.placeholders {
+            let _ = self.base.store.remove(path);
         }
     }
 }

@@ -438,3 +438,25 @@ fn a_journal_outlives_neither_its_dataset_nor_the_next_one() {
         assert!(!store.exists(&journal).unwrap());
     }
 }
+
+#[test]
+fn a_creation_that_is_given_up_leaves_what_was_there() {
+    for clobber in [true, false] {
+        let store = MemoryStore::default();
+        let options = || CreateOptions::new().clobber(clobber).store(Arc::new(store.clone()));
+        Dataset::create(PATH, options()).unwrap().abort();
+        assert_eq!(store.list(), <[&Path; 0]>::default(), "clobber {clobber}");
+        // What is committed stays, and the name is taken.
+        Dataset::create(PATH, options()).unwrap().enddef().unwrap().close().unwrap();
+        let before = store.bytes(Path::new(PATH));
+        match Dataset::create(PATH, options()) {
+            Ok(def) => {
+                assert!(clobber);
+                def.abort();
+            }
+            Err(_) => assert!(!clobber),
+        }
+        assert_eq!(store.list(), [Path::new(PATH)]);
+        assert_eq!(store.bytes(Path::new(PATH)), before);
+    }
+}

@@ -4,7 +4,8 @@
 //! the fill value of the new type where the old one does not fit.
 
 use esker::values::{ConversionRules, default_fill, encode, fill_value};
-use esker::{Attribute, Error, ExternalType, Scalar, Values, Variable, Version};
+use esker::{Attribute, ExternalType, Scalar, Values, Variable, Version};
+use esker_format::ConvertError;
 
 use super::choose::{Kept, Plan};
 use super::{CopyError, CopyOptions};
@@ -30,7 +31,7 @@ pub(super) struct Refill {
 
 impl Refill {
     /// Converts `bytes` into `out`, both as they stand in files.
-    pub(super) fn apply(&self, bytes: &[u8], out: &mut Vec<u8>) -> esker::Result<()> {
+    pub(super) fn apply(&self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), ConvertError> {
         let width = self.from.size() as usize;
         let count = bytes.len() / width;
         out.clear();
@@ -40,8 +41,7 @@ impl Refill {
         let rules = ConversionRules::default();
         let memory = self.from.natural();
         // What does not fit is the fill value: everything else was looked at before.
-        let report = encode(memory, values.native_bytes(), self.to, out, &self.new, rules);
-        let report = report.map_err(|source| self.changed(source))?;
+        let report = encode(memory, values.native_bytes(), self.to, out, &self.new, rules)?;
         let mut fills = 0;
         let slots = out.chunks_exact_mut(self.to.size() as usize);
         for (value, slot) in bytes.chunks_exact(width).zip(slots) {
@@ -50,15 +50,11 @@ impl Refill {
                 fills += 1;
             }
         }
+        // Only when somebody writes to the input while it is copied.
         if report.out_of_range > fills {
-            return Err(self.changed(esker_format::ConvertError::OutOfRange(report)));
+            return Err(ConvertError::OutOfRange(report));
         }
         Ok(())
-    }
-
-    /// Only when somebody writes to the input while it is copied.
-    fn changed(&self, source: esker_format::ConvertError) -> Error {
-        Error::Convert { path: Default::default(), var: String::new(), source }
     }
 }
 

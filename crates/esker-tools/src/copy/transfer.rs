@@ -216,7 +216,8 @@ impl Road<'_> {
             let bytes = match &kept.refill {
                 None => bytes,
                 Some(refill) => {
-                    refill.apply(bytes, scratch)?;
+                    let applied = refill.apply(bytes, scratch);
+                    applied.map_err(|e| source.convert_error(kept.from, e))?;
                     &scratch[..]
                 }
             };
