@@ -50,9 +50,15 @@ fn fail(path: &Path, action: &str, kind: io::ErrorKind) -> StoreError {
 impl MemoryStore {
     /// Everything that was not synced is gone.
     pub fn lose_power(&self) {
+        self.lose_power_but(|_| false);
+    }
+
+    /// Everything that was not synced is gone, but for the contents of the files that `lucky`
+    /// picks: they had reached the disk, though nobody had promised it.
+    pub fn lose_power_but(&self, lucky: impl Fn(&Path) -> bool) {
         let mut names = lock(&self.names);
         names.now = names.synced.clone();
-        for contents in names.now.values() {
+        for (_, contents) in names.now.iter().filter(|(name, _)| !lucky(name)) {
             let mut bytes = lock(&contents.bytes);
             bytes.now = bytes.synced.clone();
         }
