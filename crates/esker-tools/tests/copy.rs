@@ -449,3 +449,31 @@ fn an_unlimited_dimension_without_records_cannot_be_fixed() {
     let fixed = CopyOptions { fix_unlimited: true, ..options(store) };
     assert!(matches!(run(&fixed), Err(CopyError::NoRecords { .. })));
 }
+
+#[test]
+fn ranges_of_variables_beyond_4_gib_are_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, output) = (dir.path().join("in.nc"), dir.path().join("out.nc"));
+    let create = CreateOptions::new().fill(esker::FillMode::NoFill);
+    let mut def = Dataset::create(&input, create).unwrap();
+    let time = def.add_dim("time", DimLen::Unlimited).unwrap();
+    let x = def.add_dim("x", DimLen::Fixed(5 << 30)).unwrap();
+    let fixed = def.add_var("fixed", ExternalType::Byte, &[x]).unwrap();
+    let record = def.add_var("record", ExternalType::Byte, &[time, x]).unwrap();
+    let mut ds = def.enddef().unwrap();
+    let last = (5 << 30) - 1;
+    ds.put(fixed, &Selection::element(&[last]), &[7i8]).unwrap();
+    ds.put(record, &Selection::element(&[1, last - 1]), &[8i8]).unwrap();
+    ds.close().unwrap();
+    let version = Some(Version::Cdf1);
+    let whole = CopyOptions { version, ..CopyOptions::default() };
+    let said = copy(&input, &output, &whole, &mut Unseen).unwrap_err().to_string();
+    assert!(said.contains("\"x\" cannot have length 5368709120"), "{said}");
+    let ranges = vec![DimRange::new("x", Some(-3), None, 1)];
+    let part = CopyOptions { ranges, ..whole };
+    copy(&input, &output, &part, &mut Unseen).unwrap();
+    let ds = Dataset::open(&output).unwrap();
+    let get = |name| ds.get::<i8>(ds.var(name).unwrap(), &Selection::all()).unwrap();
+    assert_eq!(get("fixed"), [0, 0, 7]);
+    assert_eq!(get("record"), [0, 0, 0, 0, 8, 0]);
+}

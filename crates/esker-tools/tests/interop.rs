@@ -15,7 +15,7 @@ use esker::{
     Selection, Values, VarId, Version,
 };
 use esker_tools::Unseen;
-use esker_tools::copy::{CopyError, CopyOptions, copy};
+use esker_tools::copy::{CopyError, CopyOptions, DimRange, copy};
 use esker_tools::diff::{DiffOptions, diff};
 
 // ---- what is seen in a file -----------------------------------------------------------------
@@ -148,6 +148,10 @@ fn nccopy(from: &Path, to: &Path, version: Version) {
 
 /// Every real classic file that is at hand.
 fn real_files() -> Vec<PathBuf> {
+    shared_files("netcdf_classic")
+}
+
+fn shared_files(folder: &str) -> Vec<PathBuf> {
     let named = std::env::var_os("ESKER_SHARED_DATA").map(PathBuf::from);
     let data =
         named.or_else(|| root().ancestors().map(|d| d.join("shared/data")).find(|d| d.is_dir()));
@@ -155,7 +159,7 @@ fn real_files() -> Vec<PathBuf> {
         println!("skipped: no shared/data (set ESKER_SHARED_DATA)");
         return Vec::new();
     };
-    let list = fs::read_dir(data.join("netcdf_classic")).unwrap();
+    let list = fs::read_dir(data.join(folder)).unwrap();
     let mut files: Vec<PathBuf> = list.map(|entry| entry.unwrap().path()).collect();
     files.sort();
     files
@@ -196,7 +200,10 @@ fn a_copy_to_each_version_and_back_loses_nothing() {
             let to = CopyOptions { version: Some(version), ..options.clone() };
             match copy(file, &there, &to, &mut Unseen) {
                 Ok(_) => *held.entry(version).or_default() += 1,
-                Err(CopyError::Type { .. }) => continue,
+                Err(CopyError::Type { .. }) => {
+                    converted(file, &there, &to);
+                    continue;
+                }
                 Err(error) => panic!("{what}: {error}"),
             }
             require_same(file, &there, &what);
@@ -233,6 +240,21 @@ fn a_copy_to_each_version_and_back_loses_nothing() {
         }
     }
     println!("{} files; copies by version: {held:?}", files.len());
+}
+
+/// A copy whose types had to change has the same numbers.
+fn converted(file: &Path, there: &Path, options: &CopyOptions) {
+    let options = CopyOptions { convert_types: true, ..options.clone() };
+    let told = copy(file, there, &options, &mut Unseen);
+    println!("{}: {:?}", name(file), told.as_ref().map(|t| &t.converted));
+    match told {
+        Ok(_) => {
+            let report = diff(file, there, &DiffOptions::default(), &mut Unseen).unwrap();
+            assert!(report.values.is_empty(), "{:#?}", report.lines().collect::<Vec<_>>());
+        }
+        Err(CopyError::Value { .. }) => {}
+        Err(error) => panic!("{error}"),
+    }
 }
 
 fn require_same(a: &Path, b: &Path, what: &str) {
@@ -291,7 +313,7 @@ impl Random {
                 Values::from(self.pick(&["", "K", "degrees_north", "größe 温度", "two\nlines"]))
             }
             _ => {
-                let n = self.pick(&[1, 1, 2, 3, 7]);
+                let n = self.pick(&[0, 1, 1, 2, 3, 7]);
                 self.values(ty, n)
             }
         }
@@ -438,6 +460,84 @@ fn write_slabs(ds: &mut Dataset, random: &mut Random) -> esker::Result<()> {
         ds.put_values(var, &Selection::strided(&start, &count, &stride), &values)?;
     }
     Ok(())
+}
+
+/// Random ranges of a file's dimensions: as copy takes them, and as start, count and stride.
+fn random_ranges(ds: &Dataset, random: &mut Random) -> Vec<(DimRange, [u64; 3])> {
+    let mut ranges = Vec::new();
+    for dim in &ds.schema().dims {
+        let len = match dim.len {
+            DimLen::Fixed(len) => len,
+            DimLen::Unlimited => ds.numrecs(),
+        };
+        let start = random.below(len);
+        let stop = if len == 0 { 0 } else { start + 1 + random.below(len - start) };
+        let stride = 1 + random.below(3);
+        let count = (stop - start).div_ceil(stride);
+        // The same bounds, written in the ways there are.
+        let from_end = |at: u64| if at == len { None } else { Some(at as i64 - len as i64) };
+        let range = match random.below(3) {
+            0 if len > 0 => DimRange::new(&dim.name, from_end(start), from_end(stop), stride),
+            1 if len > 0 => {
+                DimRange::inclusive(&dim.name, Some(start as i64), Some(stop as i64 - 1), stride)
+            }
+            _ => DimRange::new(&dim.name, Some(start as i64), Some(stop as i64), stride),
+        };
+        ranges.push((range, [start, count, stride]));
+    }
+    ranges
+}
+
+#[test]
+fn a_copy_of_ranges_holds_what_a_selection_reads() {
+    let dir = tempfile::tempdir().unwrap();
+    let (input, output) = (dir.path().join("in.nc"), dir.path().join("out.nc"));
+    for n in 0..400 {
+        let random = &mut Random(1000 + n);
+        write_random(&input, random).unwrap();
+        let ds = Dataset::open(&input).unwrap();
+        let ranges = random_ranges(&ds, random);
+        let records = ds.schema().record_dim().map(|d| ranges[d.0].1[1]);
+        let options = CopyOptions {
+            version: random.chance(50).then_some(Version::Cdf5),
+            ranges: ranges.iter().map(|(range, _)| range.clone()).collect(),
+            fix_unlimited: records != Some(0) && random.chance(50),
+            buffer: random.pick(&[16, 100, 1000, 1 << 20]),
+            sync: false,
+            ..CopyOptions::default()
+        };
+        copy(&input, &output, &options, &mut Unseen).unwrap_or_else(|e| panic!("file {n}: {e}"));
+        let copied = Dataset::open(&output).unwrap();
+        for (number, var) in ds.schema().vars.iter().enumerate() {
+            let along = |i: usize| var.dims.iter().map(|d| ranges[d.0].1[i]).collect::<Vec<_>>();
+            let selection = Selection::strided(&along(0), &along(1), &along(2));
+            let expected = ds.get_values(VarId(number), &selection).unwrap();
+            let found = copied.get_values(VarId(number), &Selection::all()).unwrap();
+            assert_eq!(copied.shape(VarId(number)).unwrap(), along(1), "file {n}, {}", var.name);
+            // Bit by bit: a NaN is not equal to itself.
+            assert_eq!(expected.native_bytes(), found.native_bytes(), "file {n}, {}", var.name);
+        }
+    }
+}
+
+#[test]
+fn malformed_files_are_refused_or_copied_as_they_are() {
+    let mut files = shared_files("malformed_classic/pnetcdf");
+    files.extend(shared_files("malformed_classic/other"));
+    let dir = tempfile::tempdir().unwrap();
+    let output = dir.path().join("out.nc");
+    for file in &files {
+        let options = CopyOptions { sync: false, ..CopyOptions::default() };
+        match copy(file, &output, &options, &mut Unseen) {
+            Ok(_) => require_same(file, &output, &name(file)),
+            // The input cannot be read, or the output not be made: its version cannot hold it.
+            Err(error) => {
+                let said = error.to_string();
+                assert!(said.contains(&name(file)) || said.contains("out.nc"), "{said}");
+            }
+        }
+        let _ = fs::remove_file(&output);
+    }
 }
 
 #[test]
