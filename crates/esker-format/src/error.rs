@@ -175,8 +175,8 @@ pub enum Fault {
         what: &'static str,
         /// The count found.
         count: u64,
-        /// Bytes that many need.
-        needed: u128,
+        /// Bytes that many need (the largest number when they are more).
+        needed: u64,
         /// Bytes left in the file.
         left: u64,
     },
@@ -206,8 +206,8 @@ pub enum Fault {
         /// The byte.
         byte: u8,
     },
-    /// A name that breaks the rules so that it cannot be used at all.
-    #[error("the name {name:?} cannot be used: {fault}")]
+    /// A name that breaks the rules. Readers take it; nobody may define it.
+    #[error("the name {name:?} breaks the rules: {fault}")]
     Name {
         /// The name.
         name: String,

@@ -68,8 +68,11 @@ impl HeaderJournal {
         let new_len = usize::try_from(u64::from_be_bytes(*new_len)).ok()?;
         let whole = u32::from_be_bytes(*format) == FORMAT
             && old_len.checked_add(new_len) == Some(rest.len());
-        whole
-            .then(|| HeaderJournal { old: rest[..old_len].to_vec(), new: rest[old_len..].to_vec() })
+        let (old, new) = if whole { rest.split_at_checked(old_len)? } else { return None };
+        let journal = HeaderJournal { old: old.to_vec(), new: new.to_vec() };
+        // What is finished is written around the number of records, so both must have one.
+        let records = journal.numrecs_field();
+        (journal.old.len() >= records.end && journal.new.len() >= records.end).then_some(journal)
     }
 
     /// Which header `found`, the first bytes of the file, is. The number of records does not
@@ -127,6 +130,15 @@ mod tests {
             let mut flipped = bytes.clone();
             flipped[i] ^= 1;
             assert_eq!(HeaderJournal::decode(&flipped), None);
+        }
+    }
+
+    #[test]
+    fn a_journal_of_headers_too_short_to_be_headers_is_none() {
+        // The checksum is no secret: a hostile journal can have a right one.
+        for (old, new) in [("", ""), ("CDF\x01nnnn", "CDF\x01mmm"), ("CDF", "CDF\x01mmmm")] {
+            let journal = HeaderJournal { old: old.into(), new: new.into() };
+            assert_eq!(HeaderJournal::decode(&journal.encode()), None);
         }
     }
 

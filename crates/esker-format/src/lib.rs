@@ -39,7 +39,7 @@ mod types;
 pub mod values;
 
 pub use error::{DecodeError, Fault, SchemaError};
-pub use header::{Alignment, DataLayout, Decoded, Header, NumRecs, Placement};
+pub use header::{Alignment, DataLayout, Decoded, Header, NumRecs, Placement, VarFields};
 pub use journal::{HeaderJournal, HeaderState};
 pub use schema::{
     Attribute, DimId, DimLen, Dimension, Named, NamedList, Owner, Schema, VarId, Variable,

@@ -296,8 +296,8 @@ impl Schema {
                 }
             }
             DimLen::Fixed(len) => {
-                if len == 0 || len > self.version.max_count() {
-                    let max = self.version.max_count();
+                let max = self.version.max_dim_len();
+                if len == 0 || len > max {
                     return Err(SchemaError::DimLength { name, len, version: self.version, max });
                 }
             }

@@ -55,6 +55,12 @@ impl Version {
         if self == Version::Cdf5 { i64::MAX as u64 } else { i32::MAX as u64 }
     }
 
+    /// The longest dimension this version can store: in CDF-2 a little less than 2³², as
+    /// netCDF-C has it, though counts are signed otherwise.
+    pub fn max_dim_len(self) -> u64 {
+        if self == Version::Cdf2 { u32::MAX as u64 - 3 } else { self.max_count() }
+    }
+
     /// The largest `begin` this version can store.
     pub fn max_offset(self) -> u64 {
         if self == Version::Cdf1 { i32::MAX as u64 } else { i64::MAX as u64 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use esker_format::{Alignment, DecodeError, Fault, Header, HeaderJournal, HeaderState};
+use esker_format::{Alignment, DecodeError, Decoded, Fault, Header, HeaderJournal, HeaderState};
 use esker_store::{Access, File, Store};
 
 use crate::error::{Error, Result};
@@ -27,7 +27,7 @@ impl Base {
 
     /// Where a new file grows before it takes the dataset's name.
     pub(crate) fn new_path(&self) -> PathBuf {
-        beside(&self.path, ".esker-new")
+        new_path(&self.path)
     }
 
     /// Where the journal of a redefinition is.
@@ -62,6 +62,11 @@ pub fn journal_path(path: &Path) -> PathBuf {
     beside(path, ".esker-redef")
 }
 
+/// The name under which a new file for `path` grows before it is renamed to it.
+pub fn new_path(path: &Path) -> PathBuf {
+    beside(path, ".esker-new")
+}
+
 /// The journal beside the file at `path`, if there is a whole one, and which of its headers
 /// the file has. For tools that inspect; opening a dataset does this by itself.
 pub fn read_journal(
@@ -73,7 +78,12 @@ pub fn read_journal(
     if !store.exists(&name)? {
         return Ok(None);
     }
-    let bytes = read_all(&*store.open(&name, Access::Read)?)?;
+    let journal = store.open(&name, Access::Read)?;
+    // It holds two headers of this file, so whatever is far longer is none.
+    if journal.len()? > file.len()?.saturating_mul(2).saturating_add(MOST_JOURNAL) {
+        return Ok(None);
+    }
+    let bytes = read_all(&*journal)?;
     let Some(journal) = HeaderJournal::decode(&bytes) else { return Ok(None) };
     let mut found = vec![0; journal.old.len().max(journal.new.len())];
     let n = file.read_at(0, &mut found)?;
@@ -81,6 +91,9 @@ pub fn read_journal(
     let state = journal.state(&found);
     Ok(Some((journal, state)))
 }
+
+/// A journal of this length is read even beside a file that was cut to nothing.
+const MOST_JOURNAL: u64 = 16 << 20;
 
 fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(".");
@@ -100,16 +113,22 @@ fn read_all(file: &dyn File) -> Result<Vec<u8>> {
 /// The first read of a header; most fit.
 const FIRST_READ: u64 = 64 * 1024;
 
-/// Reads and decodes the header of `file` with as few reads as its length needs.
+/// The header of `file`.
 pub(crate) fn read_header(path: &Path, file: &dyn File) -> Result<Header> {
+    read_header_noting(path, file).map(|decoded| decoded.header)
+}
+
+/// Reads and decodes the header of `file` with as few reads as its length needs, and tells
+/// what was tolerated in it. The path is for the error.
+pub fn read_header_noting(path: &Path, file: &dyn File) -> Result<Decoded> {
     let file_len = file.len()?;
     let mut want = FIRST_READ;
     loop {
         let mut bytes = vec![0; want.min(file_len) as usize];
         let n = file.read_at(0, &mut bytes)?;
         bytes.truncate(n);
-        match Header::decode(&bytes, file_len) {
-            Ok(header) => return Ok(header),
+        match Header::decode_noting(&bytes, file_len) {
+            Ok(decoded) => return Ok(decoded),
             // Growing by doubling keeps the cost linear, whatever a hostile header says.
             Err(DecodeError { fault: Fault::NeedMore { at_least }, .. }) if n as u64 == want => {
                 want = at_least.max(want.saturating_mul(2)).min(file_len);

@@ -35,7 +35,7 @@ pub(crate) fn create(base: &Base, header: &Header, fills: &[bool]) -> Result<Com
         // The name may reach the disk before the contents, and the old dataset would be lost.
         file.sync()?;
     }
-    clear_journal(&base.store, &base.path)?;
+    clear_journal(&*base.store, &base.path)?;
     base.store.rename(&name, &base.path)?;
     Ok(Committed { file, renamed: true })
 }
@@ -83,27 +83,41 @@ fn in_place(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Re
     if old == new {
         return Ok(());
     }
+    replace_header(&*base.store, &base.path, file, old, &new)
+}
+
+/// Writes a header over another of the same file, under a journal, so that a dying process
+/// leaves the one or the other, or a mixture that the next opening for writing finishes. The
+/// data stay where they are, and the number of records is taken from `new` at once. After an
+/// error the file has the old header, unless writing that failed as well.
+pub fn replace_header(
+    store: &dyn Store,
+    path: &Path,
+    file: &dyn File,
+    old: Vec<u8>,
+    new: &[u8],
+) -> Result<()> {
     file.sync()?;
-    let journal = HeaderJournal { old, new };
-    let written = write_journal(base, &journal).and_then(|()| {
+    let journal = HeaderJournal { old, new: new.to_vec() };
+    let written = write_journal(store, path, &journal).and_then(|()| {
         file.write_at(0, &journal.new)?;
         Ok(file.sync()?)
     });
     match written {
         // A journal that stays says that the header is the new one, and is forgotten later.
-        Ok(()) => drop(remove_journal(base)),
+        Ok(()) => drop(remove_journal(store, path)),
         // If this fails as well, the journal stays and whoever opens the dataset next
         // finishes what we could not. The error that counts is the first.
-        Err(_) => drop(restore(base, file, &journal)),
+        Err(_) => drop(restore(store, path, file, &journal)),
     }
     written
 }
 
 /// Writes the header from before a redefinition.
-fn restore(base: &Base, file: &dyn File, journal: &HeaderJournal) -> Result<()> {
+fn restore(store: &dyn Store, path: &Path, file: &dyn File, journal: &HeaderJournal) -> Result<()> {
     file.write_at(0, &journal.old)?;
     file.sync()?;
-    remove_journal(base)
+    remove_journal(store, path)
 }
 
 /// Takes back what a failed `enddef` could not take back itself.
@@ -111,63 +125,59 @@ fn undo_failed_attempt(base: &Base, before: &Before) -> Result<()> {
     let Some((journal, state)) = base.journal(&*before.file)? else { return Ok(()) };
     let is_new = journal.state(&before.header.encode()) == HeaderState::New;
     match state {
-        HeaderState::New if is_new => remove_journal(base),
+        HeaderState::New if is_new => remove_journal(&*base.store, &base.path),
         HeaderState::Foreign => Err(base.stale_journal()),
-        _ => restore(base, &*before.file, &journal),
+        _ => restore(&*base.store, &base.path, &*before.file, &journal),
     }
 }
 
 /// Finishes a redefinition of the file at `path` that was interrupted, if there is one, so that
 /// nothing of it is left when another file takes the name.
-pub fn clear_journal(store: &Arc<dyn Store>, path: &Path) -> Result<()> {
-    let name = journal_path(path);
-    if !store.exists(&name)? {
+pub fn clear_journal(store: &dyn Store, path: &Path) -> Result<()> {
+    if !store.exists(&journal_path(path))? {
         return Ok(());
     }
     // A file that somebody removed has nothing to finish.
     if store.exists(path)? {
         let file = store.open(path, Access::ReadWrite)?;
         if let Some((journal, HeaderState::Old | HeaderState::Torn)) =
-            read_journal(&**store, path, &*file)?
+            read_journal(store, path, &*file)?
         {
-            write_new_header(&*file, &journal)?;
+            return finish_redefinition(store, path, &*file, &journal);
         }
     }
+    remove_journal(store, path)
+}
+
+fn write_journal(store: &dyn Store, path: &Path, journal: &HeaderJournal) -> Result<()> {
+    let name = journal_path(path);
+    let file = store.create(&name, CreateMode::Truncate)?;
+    file.write_at(0, &journal.encode())?;
+    file.sync()?;
+    Ok(store.sync_names(&name)?)
+}
+
+/// Removes the journal of the file at `path`, when it has nothing more to say.
+pub fn remove_journal(store: &dyn Store, path: &Path) -> Result<()> {
+    let name = journal_path(path);
     store.remove(&name)?;
     Ok(store.sync_names(&name)?)
 }
 
-fn write_journal(base: &Base, journal: &HeaderJournal) -> Result<()> {
-    let name = base.journal_path();
-    let file = base.store.create(&name, CreateMode::Truncate)?;
-    file.write_at(0, &journal.encode())?;
-    file.sync()?;
-    Ok(base.store.sync_names(&name)?)
-}
-
-fn remove_journal(base: &Base) -> Result<()> {
-    let name = base.journal_path();
-    base.store.remove(&name)?;
-    Ok(base.store.sync_names(&name)?)
-}
-
 /// Finishes a redefinition that was interrupted: writes the new header, but leaves the
-/// number of records as it is.
-pub(crate) fn finish(base: &Base, file: &dyn File, journal: &HeaderJournal) -> Result<()> {
-    write_new_header(file, journal)?;
-    remove_journal(base)
-}
-
-fn write_new_header(file: &dyn File, journal: &HeaderJournal) -> Result<()> {
+/// number of records as it is, and removes the journal.
+pub fn finish_redefinition(
+    store: &dyn Store,
+    path: &Path,
+    file: &dyn File,
+    journal: &HeaderJournal,
+) -> Result<()> {
     let records = journal.numrecs_field();
-    file.write_at(0, &journal.new[..records.start])?;
-    file.write_at(records.end as u64, &journal.new[records.end..])?;
-    Ok(file.sync()?)
-}
-
-/// Removes a journal that has nothing more to say.
-pub(crate) fn forget(base: &Base) -> Result<()> {
-    remove_journal(base)
+    let new = &journal.new;
+    file.write_at(0, new.get(..records.start).unwrap_or_default())?;
+    file.write_at(records.end as u64, new.get(records.end..).unwrap_or_default())?;
+    file.sync()?;
+    remove_journal(store, path)
 }
 
 fn rebuild(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Result<Arc<dyn File>> {

@@ -61,7 +61,7 @@ impl Dataset {
         let base = Base { store, path, writable, align, fill };
         let header = Dataset::settle(&base, &*file)?;
         if writable {
-            sound::require(&base.path, &header, header.records(file.len()?))?;
+            sound::require(&base.path, &header)?;
         }
         let records = header.records(file.len()?);
         let fills = vec![None; header.schema.vars.len()];
@@ -73,9 +73,12 @@ impl Dataset {
         let Some((journal, state)) = base.journal(file)? else {
             return read_header(&base.path, file);
         };
+        let store = &*base.store;
         match (state, base.writable) {
-            (HeaderState::New, true) => commit::forget(base)?,
-            (HeaderState::Old | HeaderState::Torn, true) => commit::finish(base, file, &journal)?,
+            (HeaderState::New, true) => commit::remove_journal(store, &base.path)?,
+            (HeaderState::Old | HeaderState::Torn, true) => {
+                commit::finish_redefinition(store, &base.path, file, &journal)?;
+            }
             (HeaderState::Foreign, true) => {
                 return Err(base.stale_journal());
             }

@@ -46,8 +46,8 @@ mod selection;
 mod sound;
 mod transfer;
 
-pub use base::{journal_path, read_journal};
-pub use commit::clear_journal;
+pub use base::{journal_path, new_path, read_header_noting, read_journal};
+pub use commit::{clear_journal, finish_redefinition, remove_journal, replace_header};
 pub use dataset::Dataset;
 pub use define::{Define, EnddefError};
 pub use error::{Error, Result, SelectionError};

@@ -7,8 +7,8 @@ use esker_format::{Header, Variable};
 use crate::error::{Error, Result};
 
 /// Fails when two variables share bytes: writing the one would change the other.
-pub(crate) fn require(path: &Path, header: &Header, records: u64) -> Result<()> {
-    match overlap(header, records) {
+pub(crate) fn require(path: &Path, header: &Header) -> Result<()> {
+    match overlap(header) {
         None => Ok(()),
         Some((first, second, offset)) => Err(Error::Overlap {
             path: path.to_path_buf(),
@@ -19,8 +19,9 @@ pub(crate) fn require(path: &Path, header: &Header, records: u64) -> Result<()> 
     }
 }
 
-/// The first two variables that share a byte, and the byte.
-pub fn overlap(header: &Header, records: u64) -> Option<(&Variable, &Variable, u64)> {
+/// The first two variables that share a byte or will when there are more records, and the
+/// byte.
+pub fn overlap(header: &Header) -> Option<(&Variable, &Variable, u64)> {
     let is_record = |v: &Variable| header.schema.is_record(v);
     let mut fixed: Vec<_> = header.vars().filter(|(_, v, _)| !is_record(v)).collect();
     let mut record: Vec<_> = header.vars().filter(|(_, v, _)| is_record(v)).collect();
@@ -35,13 +36,12 @@ pub fn overlap(header: &Header, records: u64) -> Option<(&Variable, &Variable, u
             }
         }
     }
-    let records_end = header.records_end(records)?;
     let ((_, first, a), (_, last, z)) = (record.first()?, record.last()?);
-    // A record must end before the next one begins.
-    if z.begin + z.bytes - a.begin > header.layout.record_size && records > 1 {
+    // A record must end before the next one begins, and nothing may lie where records grow,
+    // even when there are none yet.
+    if z.begin + z.bytes - a.begin > header.layout.record_size {
         return Some((last, first, a.begin + header.layout.record_size));
     }
-    let in_records = |begin: u64, end: u64| begin < records_end && end > a.begin;
-    let within = fixed.iter().find(|(_, _, p)| in_records(p.begin, p.begin + p.bytes));
+    let within = fixed.iter().find(|(_, _, place)| place.begin + place.bytes > a.begin);
     within.map(|(_, var, place)| (*var, *first, place.begin.max(a.begin)))
 }

@@ -576,7 +576,7 @@ impl World {
             let found = ds.get_values(VarId(i), &Selection::all()).unwrap();
             require(&var.name, &expected.cells, &found);
         }
-        assert!(esker::overlap(ds.header(), ds.numrecs()).is_none());
+        assert!(esker::overlap(ds.header()).is_none());
         assert!(ds.file_len().unwrap() >= ds.header().data_end(ds.numrecs()));
         assert_eq!(Some(ds.header()), self.ds.as_ref().map(|ds| ds.header()));
         assert_eq!(self.store.list(), [Path::new(PATH)], "nothing is left beside the file");

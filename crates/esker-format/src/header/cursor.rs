@@ -17,7 +17,17 @@ pub(super) enum Object<'a> {
     NamedAttr { of: Option<&'a str>, name: &'a str },
 }
 
-impl Object<'_> {
+impl<'a> Object<'a> {
+    /// The same object, now that its name is known.
+    pub(super) fn named(self, name: &'a str) -> Object<'a> {
+        match self {
+            Object::Dim(_) => Object::NamedDim(name),
+            Object::Var(_) => Object::NamedVar(name),
+            Object::Attr { of, .. } => Object::NamedAttr { of, name },
+            other => other,
+        }
+    }
+
     fn describe(self) -> String {
         match self {
             Object::File => "the file".to_string(),
@@ -136,6 +146,16 @@ impl<'a> Cursor<'a> {
         Ok(value)
     }
 
+    /// A dimension's length. The specification's NON_NEG is signed, but netCDF-C writes (and
+    /// every reader takes) lengths of up to 2³²-4 in CDF-2.
+    pub(super) fn dim_len(&mut self, object: Object<'_>) -> Result<u64, DecodeError> {
+        const WHAT: &str = "the dimension's length";
+        match self.version {
+            Version::Cdf2 => self.raw_count(WHAT, object),
+            _ => self.count(WHAT, object),
+        }
+    }
+
     /// A count of things that take at least `least` bytes each, which the rest of the file
     /// must have room for.
     pub(super) fn count_of(
@@ -146,8 +166,8 @@ impl<'a> Cursor<'a> {
     ) -> Result<u64, DecodeError> {
         let offset = self.offset();
         let count = self.count(what, object)?;
-        let needed = u128::from(count) * u128::from(least);
-        if needed > u128::from(self.left()) {
+        let needed = count.saturating_mul(least);
+        if needed > self.left() {
             let fault = Fault::Count { what, count, needed, left: self.left() };
             return Err(object.error(offset, fault));
         }

@@ -24,6 +24,21 @@ pub struct Decoded {
     /// Faults that do not stop a reader: padding that is not zero, names that break the
     /// rules, a `vsize` that disagrees with the shape. `esker check` reports them.
     pub tolerated: Vec<DecodeError>,
+    /// Where each variable's fields stand in the header, by [`VarId`](crate::VarId).
+    pub fields: Vec<VarFields>,
+}
+
+/// Where the fields of one variable stand in the header, for tools that point at them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VarFields {
+    /// The definition's first byte: the length of its name.
+    pub at: u64,
+    /// The first byte of each attribute, in their order.
+    pub attrs_at: Vec<u64>,
+    /// `vsize`.
+    pub vsize_at: u64,
+    /// `begin`.
+    pub begin_at: u64,
 }
 
 impl Header {
@@ -45,23 +60,23 @@ impl Header {
 
     /// Like [`Header::decode`], and tells what was tolerated.
     pub fn decode_noting(prefix: &[u8], file_len: u64) -> Result<Decoded, DecodeError> {
-        let mut decoder = Decoder { cursor: Cursor::new(prefix, file_len), tolerated: Vec::new() };
+        let cursor = Cursor::new(prefix, file_len);
+        let mut decoder = Decoder { cursor, tolerated: Vec::new(), fields: Vec::new() };
         let header = decoder.header(file_len)?;
-        Ok(Decoded { header, tolerated: decoder.tolerated })
+        Ok(Decoded { header, tolerated: decoder.tolerated, fields: decoder.fields })
     }
 }
 
 struct Decoder<'a> {
     cursor: Cursor<'a>,
     tolerated: Vec<DecodeError>,
+    fields: Vec<VarFields>,
 }
 
-/// A variable's `vsize` and `begin` as stored, and where each stands.
+/// A variable's `vsize` and `begin` as stored.
 struct StoredPlace {
     begin: u64,
-    begin_at: u64,
     vsize: u64,
-    vsize_at: u64,
 }
 
 impl<'a> Decoder<'a> {
@@ -72,7 +87,7 @@ impl<'a> Decoder<'a> {
         let numrecs = self.numrecs()?;
         let mut schema = Schema::new(version);
         self.dims(&mut schema)?;
-        schema.attrs = self.attrs(None)?;
+        schema.attrs = self.attrs(None)?.0;
         let stored = self.vars(&mut schema)?;
         let header_len = self.cursor.offset();
         let places = self.places(&schema, &stored, header_len)?;
@@ -161,7 +176,7 @@ impl<'a> Decoder<'a> {
             let name = self.name(Object::Dim(number))?;
             let offset = self.cursor.offset();
             let object = Object::NamedDim(&name);
-            let len = match self.cursor.count("the dimension's length", object)? {
+            let len = match self.cursor.dim_len(object)? {
                 0 => match &unlimited {
                     None => {
                         unlimited = Some(name.clone());
@@ -180,7 +195,8 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    fn attrs(&mut self, of: Option<&str>) -> Result<NamedList<Attribute>, DecodeError> {
+    /// The attributes, and where each begins.
+    fn attrs(&mut self, of: Option<&str>) -> Result<(NamedList<Attribute>, Vec<u64>), DecodeError> {
         const LIST: &str = "the list of attributes";
         let object = match of {
             None => Object::List("the list of global attributes"),
@@ -190,8 +206,10 @@ impl<'a> Decoder<'a> {
         let expected = "0xc (attributes) or 0 (absent)";
         let count = self.list(object, LIST, NC_ATTRIBUTE, expected, width + 4 + width)?;
         let mut attrs = NamedList::default();
+        let mut attrs_at = Vec::new();
         for number in 0..count as usize {
             let start = self.cursor.offset();
+            attrs_at.push(start);
             let object = Object::Attr { of, number };
             let name = self.name(object)?;
             let object = Object::NamedAttr { of, name: &name };
@@ -205,7 +223,7 @@ impl<'a> Decoder<'a> {
             let attr = Attribute { name, values };
             push(&mut attrs, attr, LIST, start, Object::Attr { of, number })?;
         }
-        Ok(attrs)
+        Ok((attrs, attrs_at))
     }
 
     fn vars(&mut self, schema: &mut Schema) -> Result<Vec<StoredPlace>, DecodeError> {
@@ -226,13 +244,14 @@ impl<'a> Decoder<'a> {
             for place in 0..rank as usize {
                 dims.push(self.dim_id(schema, place, object)?);
             }
-            let attrs = self.attrs(Some(&name))?;
+            let (attrs, attrs_at) = self.attrs(Some(&name))?;
             let ty = self.ty(object)?;
             let vsize_at = self.cursor.offset();
             let vsize = self.cursor.raw_count("the variable's size", object)?;
             let begin_at = self.cursor.offset();
             let begin = self.cursor.file_offset(object)?;
-            stored.push(StoredPlace { begin, begin_at, vsize, vsize_at });
+            stored.push(StoredPlace { begin, vsize });
+            self.fields.push(VarFields { at: start, attrs_at, vsize_at, begin_at });
             let var = Variable { name, ty, dims, attrs };
             push(&mut schema.vars, var, LIST, start, Object::Var(number))?;
         }
@@ -273,7 +292,7 @@ impl<'a> Decoder<'a> {
         let len = self.cursor.count_of("the length of the name", 1, object)?;
         let at = self.cursor.offset();
         let bytes = self.cursor.take(len, "the name", object)?;
-        self.padding(bytes.len(), "the name", object)?;
+        let stored = bytes.len();
         // netCDF-C renames in place to a shorter name by overwriting the rest with zeros, and
         // every reader in C takes the first zero for the end.
         let end = bytes.iter().position(|b| *b == 0);
@@ -289,6 +308,8 @@ impl<'a> Decoder<'a> {
             }
         };
         let normal = name::normalise(&text);
+        let object = object.named(&normal);
+        self.padding(stored, "the name", object)?;
         let fault =
             if *normal == *text { name::fault(&text) } else { Some("it is not in normal form C") };
         let fault = fault.or(end.map(|_| "zero bytes after it are counted as part of it"));
@@ -321,25 +342,25 @@ impl<'a> Decoder<'a> {
         header_len: u64,
     ) -> Result<Vec<Placement>, DecodeError> {
         let mut places = Vec::with_capacity(stored.len());
-        for (var, stored) in schema.vars.iter().zip(stored) {
+        for ((var, stored), fields) in schema.vars.iter().zip(stored).zip(&self.fields) {
             let object = Object::NamedVar(&var.name);
             let (bytes, vsize) = sizes(schema, var)
-                .ok_or_else(|| object.error(stored.vsize_at, Fault::SizeOverflow))?;
+                .ok_or_else(|| object.error(fields.vsize_at, Fault::SizeOverflow))?;
             if stored.begin < header_len {
                 let why = "inside the header";
                 let fault = Fault::Begin { begin: stored.begin, why };
-                return Err(object.error(stored.begin_at, fault));
+                return Err(object.error(fields.begin_at, fault));
             }
             if stored.begin.checked_add(vsize).is_none_or(|end| end > i64::MAX as u64) {
                 let why = "so that their end cannot be addressed";
                 let fault = Fault::Begin { begin: stored.begin, why };
-                return Err(object.error(stored.begin_at, fault));
+                return Err(object.error(fields.begin_at, fault));
             }
             let place = Placement { begin: stored.begin, bytes, vsize };
             let expected = place.stored_vsize(schema.version);
             if stored.vsize != expected {
                 let fault = Fault::Vsize { stored: stored.vsize, expected };
-                self.tolerated.push(object.error(stored.vsize_at, fault));
+                self.tolerated.push(object.error(fields.vsize_at, fault));
             }
             places.push(place);
         }

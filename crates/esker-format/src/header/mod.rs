@@ -12,7 +12,7 @@ mod place;
 use crate::schema::{DimLen, Schema, VarId, Variable};
 use crate::types::Version;
 
-pub use decode::Decoded;
+pub use decode::{Decoded, VarFields};
 pub use place::Alignment;
 
 /// How many records the header says there are.

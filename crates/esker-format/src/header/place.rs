@@ -33,6 +33,13 @@ impl Default for Alignment {
 }
 
 impl DataLayout {
+    /// Fails when a variable is larger than the version allows where it stands: of the
+    /// fixed-size variables of CDF-1 and CDF-2 only the last may exceed what 32 bits say, and
+    /// only when no record variables follow; of the record variables only the last.
+    pub fn check_sizes(schema: &Schema) -> Result<(), SchemaError> {
+        check_sizes(schema)
+    }
+
     /// Places every variable of `schema` in the order of definition: fixed-size ones after
     /// the header, then the record section.
     pub fn place(schema: &Schema, align: &Alignment) -> Result<DataLayout, SchemaError> {

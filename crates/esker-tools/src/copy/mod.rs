@@ -188,7 +188,7 @@ fn finish(
     if !options.overwrite && store.exists(output).map_err(Error::from)? {
         return Err(CopyError::Exists { path: output.to_path_buf() });
     }
-    esker::clear_journal(store, output)?;
+    esker::clear_journal(&**store, output)?;
     store.rename(name, output).map_err(Error::from)?;
     if options.sync {
         store.sync_names(output).map_err(Error::from)?;
