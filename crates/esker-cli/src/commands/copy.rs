@@ -1,0 +1,101 @@
+//! `esker copy`: a file, or parts of it, into another file of any version.
+
+use std::path::PathBuf;
+
+use esker::{Alignment, Version};
+use esker_tools::copy::{self, CopyError, CopyOptions, DimRange};
+
+use super::history;
+use crate::arguments;
+use crate::failure::{Ended, Failure, Outcome};
+use crate::terminal::{Screen, say};
+
+/// Copy a file to any version, all of it or chosen variables and ranges
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Ranges count from 0. NAME=FIRST:END[:STEP] counts as Python does: END itself is left out.
+NAME,FIRST,LAST[,STEP] counts as NCO does: LAST is kept. Bounds may be left out,
+negative ones count from the end, and one index alone (NAME=7) keeps that index as a
+dimension of length 1.
+
+The call is added to the global attribute \"history\", as NCO and CDO do.
+
+Examples:
+  esker copy old.nc new.nc --kind cdf5              to another version
+  esker copy run.nc part.nc --vars tas,pr           two variables and their coordinates
+  esker copy run.nc part.nc --dim lat=10:20         latitudes 10 to 19
+  esker copy run.nc part.nc -d time,0,119,12        every 12th of the first 120 records
+  esker copy run.nc fixed.nc -u --align 4k          no unlimited dimension, variables aligned")]
+pub(super) struct Arguments {
+    /// The file to read
+    #[arg(value_name = "IN")]
+    input: PathBuf,
+    /// The file to make
+    #[arg(value_name = "OUT")]
+    output: PathBuf,
+    /// The kind of file to make: 1 or classic, 2 or 64-bit-offset, 5 or cdf5 [default: as IN]
+    #[arg(short, long, value_name = "KIND", value_parser = arguments::kind)]
+    kind: Option<Version>,
+    /// Copy these variables and their coordinate variables only
+    #[arg(short = 'v', long, visible_alias = "variables", value_name = "NAME,…")]
+    #[arg(value_delimiter = ',', conflicts_with = "exclude")]
+    vars: Vec<String>,
+    /// Copy all but these variables
+    #[arg(short = 'x', long, value_name = "NAME,…", value_delimiter = ',')]
+    exclude: Vec<String>,
+    /// Copy a range of a dimension only: lat=10:20:2, or lat,10,20,2 (may be given again)
+    #[arg(short, long = "dim", value_name = "RANGE", value_parser = arguments::dim_range)]
+    dims: Vec<DimRange>,
+    /// Make the unlimited dimension a fixed one
+    #[arg(short = 'u', long)]
+    fix_unlimited: bool,
+    /// Begin each fixed variable at a multiple of this many bytes (512, 4k, 1M)
+    #[arg(long, value_name = "BYTES", value_parser = arguments::size)]
+    align: Option<u64>,
+    /// Do not add to the global attribute "history"
+    #[arg(long)]
+    no_history: bool,
+    /// Give variables and attributes of types that KIND lacks the smallest type that holds
+    /// their values
+    #[arg(long)]
+    convert_types: bool,
+    /// Replace OUT if it exists
+    #[arg(short = 'O', long, alias = "force")]
+    overwrite: bool,
+}
+
+pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
+    let align = arguments.align.map_or(Alignment::default(), |bytes| Alignment {
+        header: bytes,
+        variable: bytes,
+        records: bytes,
+        ..Alignment::default()
+    });
+    let options = CopyOptions {
+        version: arguments.kind,
+        variables: arguments.vars.clone(),
+        exclude: arguments.exclude.clone(),
+        ranges: arguments.dims.clone(),
+        fix_unlimited: arguments.fix_unlimited,
+        align,
+        history: (!arguments.no_history).then(history::line),
+        convert_types: arguments.convert_types,
+        overwrite: arguments.overwrite,
+        ..CopyOptions::default()
+    };
+    let mut bar = screen.bar("copying");
+    let mut progress = |done, total| bar.update(done, total);
+    let copied = copy::copy(&arguments.input, &arguments.output, &options, &mut progress);
+    drop(bar);
+    let copied = copied.map_err(|error| match error {
+        CopyError::Exists { .. } => {
+            Failure::file(&arguments.output, "exists already (-O replaces it)")
+        }
+        error => Failure::either(&arguments.input, &arguments.output, error),
+    })?;
+    for (name, before, after) in copied.converted {
+        let output = arguments.output.display();
+        say(format_args!("esker: {output}: {name} is of type {after} here, {before} before"));
+    }
+    Ok(Outcome::Good)
+}

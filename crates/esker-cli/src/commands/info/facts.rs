@@ -1,0 +1,119 @@
+//! What is told of a file, gathered once for people and for programs.
+
+use std::path::Path;
+
+use esker::Dataset;
+use esker::{DimLen, Header, VarId, Variable};
+use esker_tools::offsets::Offsets;
+use esker_tools::stats::Statistics;
+use serde_json::{Map, Value, json};
+
+use crate::terminal::json as form;
+
+/// What is told of a file.
+pub(in crate::commands) struct Facts<'a> {
+    pub(super) path: String,
+    pub(super) header: &'a Header,
+    pub(super) offsets: Offsets,
+    pub(super) records: u64,
+    pub(super) file_len: u64,
+    pub(super) variables: Vec<VariableFacts<'a>>,
+}
+
+/// What is told of a variable.
+pub(in crate::commands) struct VariableFacts<'a> {
+    pub(super) var: &'a Variable,
+    pub(super) record: bool,
+    /// Names and lengths of its dimensions.
+    pub(super) shape: Vec<(&'a str, u64)>,
+    /// Bytes of all its values, without padding.
+    pub(super) bytes: u64,
+    pub(super) statistics: Option<Statistics>,
+}
+
+impl<'a> Facts<'a> {
+    /// The facts of these variables.
+    pub(in crate::commands) fn of(
+        path: &Path,
+        dataset: &'a Dataset,
+        vars: &[VarId],
+    ) -> esker::Result<Facts<'a>> {
+        let (header, records) = (dataset.header(), dataset.numrecs());
+        let file_len = dataset.file_len()?;
+        let schema = &header.schema;
+        let facts_of = |id: &VarId| {
+            let var = schema.variable(*id)?;
+            let lengths = schema.shape(var, records);
+            let names = var.dims.iter().map(|dim| schema.dims.at(dim.0).map_or("", |d| &*d.name));
+            let bytes = lengths.iter().fold(var.ty.size(), |n, len| n.saturating_mul(*len));
+            Some(VariableFacts {
+                var,
+                record: schema.is_record(var),
+                shape: names.zip(lengths).collect(),
+                bytes,
+                statistics: None,
+            })
+        };
+        Ok(Facts {
+            path: path.display().to_string(),
+            header,
+            offsets: Offsets::of(header, file_len),
+            records,
+            file_len,
+            variables: vars.iter().filter_map(facts_of).collect(),
+        })
+    }
+
+    /// The facts as JSON.
+    pub(super) fn json(&self) -> Value {
+        let schema = &self.header.schema;
+        let dimension = |dim: &esker::Dimension| match dim.len {
+            DimLen::Fixed(len) => json!({"name": &*dim.name, "length": len, "unlimited": false}),
+            DimLen::Unlimited => {
+                json!({"name": &*dim.name, "length": self.records, "unlimited": true})
+            }
+        };
+        json!({
+            "file": self.path,
+            "format": schema.version.to_string(),
+            "kind": schema.version.kind_name(),
+            "bytes": self.file_len,
+            "header_bytes": self.offsets.header_len,
+            "records": self.records,
+            "record_bytes": self.offsets.record_size,
+            "dimensions": schema.dims.iter().map(dimension).collect::<Vec<_>>(),
+            "variables": self.variables.iter().map(|v| self.variable(v)).collect::<Vec<_>>(),
+            "attributes": attributes(schema.attrs.iter()),
+        })
+    }
+
+    fn variable(&self, fact: &VariableFacts<'_>) -> Value {
+        let share = if self.file_len == 0 { 0.0 } else { fact.bytes as f64 / self.file_len as f64 };
+        let mut value = json!({
+            "name": &*fact.var.name,
+            "type": fact.var.ty.cdl_name(),
+            "dimensions": fact.shape.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+            "shape": fact.shape.iter().map(|(_, len)| *len).collect::<Vec<_>>(),
+            "layout": if fact.record { "record" } else { "fixed" },
+            "bytes": fact.bytes,
+            "share": share,
+            "attributes": attributes(fact.var.attrs.iter()),
+        });
+        if let Some(found) = &fact.statistics {
+            value["statistics"] = json!({
+                "count": found.count,
+                "missing": found.missing,
+                "nan": found.nan,
+                "min": found.min.map(form::scalar),
+                "max": found.max.map(form::scalar),
+                "mean": found.mean.map(form::float),
+            });
+        }
+        value
+    }
+}
+
+fn attributes<'a>(attrs: impl Iterator<Item = &'a esker::Attribute>) -> Value {
+    let pairs = attrs.map(|attr| (attr.name.to_string(), form::values(&attr.values)));
+    Value::Object(pairs.collect::<Map<String, Value>>())
+}

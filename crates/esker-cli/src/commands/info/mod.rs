@@ -1,0 +1,69 @@
+//! `esker info`: what a person wants to see of a file first.
+
+pub(super) mod facts;
+pub(super) mod text;
+
+use std::path::PathBuf;
+
+use esker_tools::stats;
+
+use super::opening;
+use crate::failure::{Ended, Failure, Outcome};
+use crate::terminal::{Screen, json};
+use facts::Facts;
+
+/// Show what is in a file: kind, size, dimensions, variables, attributes
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  esker info run.nc                     a first look
+  esker info -v run.nc                  with every attribute of every variable
+  esker info --stats run.nc             with the range, mean and gaps of the values
+  esker info --stats --vars tas run.nc  of one variable
+  esker info --json run.nc | jq '.variables[].name'")]
+pub(super) struct Arguments {
+    /// The netCDF file
+    file: PathBuf,
+    /// Read all values: smallest, largest, mean, how many are fill values and NaN
+    #[arg(short, long)]
+    stats: bool,
+    /// Show these variables only
+    #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
+    vars: Vec<String>,
+    /// Every attribute of every variable, in full
+    #[arg(short, long)]
+    verbose: bool,
+    /// JSON instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
+    let dataset = opening::open(&arguments.file)?;
+    let fail = |error: esker::Error| Failure::file(&arguments.file, error);
+    let vars = opening::variables(&arguments.file, &dataset, &arguments.vars)?;
+    let mut facts = Facts::of(&arguments.file, &dataset, &vars).map_err(fail)?;
+    let mut unread = None;
+    if arguments.stats {
+        let mut bar = screen.bar("reading");
+        let mut progress = |done, total| bar.update(done, total);
+        let all = stats::statistics(&dataset, &vars, &mut progress);
+        drop(bar);
+        for (fact, found) in facts.variables.iter_mut().zip(all) {
+            match found {
+                Ok(found) => fact.statistics = Some(found),
+                Err(error) => unread = Some(fail(error)),
+            }
+        }
+    }
+    if arguments.json {
+        json::write(screen, &facts.json())?;
+    } else {
+        text::write(screen, &facts, arguments.verbose)?;
+    }
+    match unread {
+        // Everything that could be read has been shown; the exit code tells of the rest.
+        Some(failure) => Err(failure),
+        None => Ok(Outcome::Good),
+    }
+}

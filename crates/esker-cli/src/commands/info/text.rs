@@ -1,0 +1,193 @@
+//! The facts of a file for a person.
+
+use std::io::{self, Write};
+
+use esker::{Attribute, DimLen, NumRecs, Scalar, Values, Variable, Version};
+use esker_tools::stats::Statistics;
+
+use super::facts::{Facts, VariableFacts};
+use crate::terminal::Screen;
+use crate::terminal::quantity::{bytes, general, grouped, plural, share};
+use crate::terminal::table::{Side, Table, cut, printable};
+
+/// How long an attribute may be when it is not shown in full and there is no terminal.
+const LINE: usize = 100;
+
+/// Writes everything; `verbose` adds every attribute of every variable, in full.
+pub(in crate::commands) fn write(
+    screen: &mut Screen,
+    facts: &Facts<'_>,
+    verbose: bool,
+) -> io::Result<()> {
+    title(screen, facts)?;
+    dimensions(screen, facts)?;
+    variables(screen, facts, verbose)?;
+    statistics(screen, facts)?;
+    if verbose {
+        for fact in facts.variables.iter().filter(|fact| !fact.var.attrs.is_empty()) {
+            let of = format!("attributes of {}", printable(&fact.var.name));
+            attributes(screen, &of, fact.var.attrs.as_slice(), verbose)?;
+        }
+    }
+    attributes(screen, "attributes", facts.header.schema.attrs.as_slice(), verbose)
+}
+
+fn title(screen: &mut Screen, facts: &Facts<'_>) -> io::Result<()> {
+    let schema = &facts.header.schema;
+    let depth = screen.depth;
+    writeln!(
+        screen,
+        "{}  {} ({}), {}, {}, {}",
+        depth.bold(printable(&facts.path)),
+        schema.version,
+        kind(schema.version),
+        bytes(facts.file_len),
+        plural(schema.dims.len(), "dimension"),
+        plural(schema.vars.len(), "variable"),
+    )?;
+    let missing = facts.offsets.data_end.saturating_sub(facts.file_len);
+    if missing > 0 {
+        let end = bytes(facts.offsets.data_end);
+        let warning = format!("the data reach to {end}: the last {} are missing", bytes(missing));
+        writeln!(screen, "{}", depth.bad(warning))?;
+    }
+    Ok(())
+}
+
+/// What people call the version.
+fn kind(version: Version) -> &'static str {
+    match version {
+        Version::Cdf1 => "classic",
+        Version::Cdf2 => "64-bit offset",
+        Version::Cdf5 => "64-bit data",
+    }
+}
+
+fn dimensions(screen: &mut Screen, facts: &Facts<'_>) -> io::Result<()> {
+    let mut table = Table::new([("name", Side::Left), ("length", Side::Right), ("", Side::Left)]);
+    for dim in &facts.header.schema.dims {
+        let (len, note) = match (dim.len, facts.header.numrecs) {
+            (DimLen::Fixed(len), _) => (len, ""),
+            (DimLen::Unlimited, NumRecs::Count(_)) => (facts.records, "unlimited"),
+            (DimLen::Unlimited, NumRecs::Streaming) => {
+                (facts.records, "unlimited, counted from the file's length")
+            }
+        };
+        table.row([dim.name.to_string(), grouped(len), note.to_string()]);
+    }
+    section(screen, "dimensions", &table)
+}
+
+fn variables(screen: &mut Screen, facts: &Facts<'_>, verbose: bool) -> io::Result<()> {
+    let mut table = Table::new([
+        ("name", Side::Left),
+        ("type", Side::Left),
+        ("shape", Side::Left),
+        ("layout", Side::Left),
+        ("bytes", Side::Right),
+        ("share", Side::Right),
+        ("units", Side::Left),
+        ("description", Side::Left),
+    ]);
+    for fact in &facts.variables {
+        table.row([
+            fact.var.name.to_string(),
+            fact.var.ty.to_string(),
+            shape(fact),
+            if fact.record { "record".to_string() } else { "fixed".to_string() },
+            bytes(fact.bytes),
+            share(fact.bytes, facts.file_len),
+            text_of(fact.var, &["units"]),
+            text_of(fact.var, &["long_name", "standard_name", "description"]),
+        ]);
+    }
+    section(screen, "variables", &table)?;
+    if verbose {
+        let offsets = &facts.offsets;
+        let rest = format!(
+            "header {}, padding {}, unused {}",
+            bytes(offsets.header_len),
+            bytes(offsets.padding()),
+            bytes(offsets.unused())
+        );
+        writeln!(screen, "  {}", screen.depth.faint(rest))?;
+    }
+    Ok(())
+}
+
+/// `time 12 × lat 72 × lon 144`
+fn shape(fact: &VariableFacts<'_>) -> String {
+    let dims: Vec<String> = fact.shape.iter().map(|(name, len)| format!("{name} {len}")).collect();
+    if dims.is_empty() { "scalar".to_string() } else { dims.join(" × ") }
+}
+
+/// The text of the first of these attributes that there is.
+fn text_of(var: &Variable, names: &[&str]) -> String {
+    let text = names.iter().find_map(|name| var.attrs.get(name)?.values.text());
+    text.map(|text| text.trim_end_matches('\0').trim().to_string()).unwrap_or_default()
+}
+
+fn statistics(screen: &mut Screen, facts: &Facts<'_>) -> io::Result<()> {
+    let mut table = Table::new([
+        ("name", Side::Left),
+        ("min", Side::Right),
+        ("max", Side::Right),
+        ("mean", Side::Right),
+        ("values", Side::Right),
+        ("missing", Side::Right),
+        ("NaN", Side::Right),
+    ]);
+    for fact in &facts.variables {
+        let name = fact.var.name.to_string();
+        let Some(found) = &fact.statistics else { continue };
+        let Statistics { count, missing, nan, min, max, mean } = found;
+        let exact = |n: &Option<Scalar>| n.map_or("-".into(), |n| n.to_string());
+        table.row([
+            name,
+            exact(min),
+            exact(max),
+            mean.map_or("-".into(), |n| general(n, 8)),
+            grouped(*count),
+            grouped(*missing),
+            grouped(*nan),
+        ]);
+    }
+    section(screen, "values", &table)
+}
+
+fn attributes(
+    screen: &mut Screen,
+    title: &str,
+    attrs: &[Attribute],
+    verbose: bool,
+) -> io::Result<()> {
+    if attrs.is_empty() {
+        return Ok(());
+    }
+    writeln!(screen, "\n{}", screen.depth.bold(title))?;
+    for attr in attrs {
+        let line = format!("  {} = {}", printable(&attr.name), value(&attr.values));
+        let line = if verbose { line } else { cut(&line, screen.width.unwrap_or(LINE)) };
+        writeln!(screen, "{line}")?;
+    }
+    Ok(())
+}
+
+/// Text in quotes; numbers with their type, unless it is one of the usual ones.
+fn value(values: &Values) -> String {
+    if let Some(text) = values.text() {
+        return format!("\"{}\"", printable(text.trim_end_matches('\0')));
+    }
+    let list: Vec<String> =
+        (0..values.len()).filter_map(|i| values.get(i)).map(|v| v.to_string()).collect();
+    format!("{} ({})", list.join(", "), values.ty())
+}
+
+fn section(screen: &mut Screen, title: &str, table: &Table) -> io::Result<()> {
+    if table.is_empty() {
+        return Ok(());
+    }
+    let (depth, width) = (screen.depth, screen.width);
+    writeln!(screen, "\n{}", depth.bold(title))?;
+    table.write(screen, depth, width)
+}

@@ -1,0 +1,199 @@
+//! The commands, one file each: what a command takes, what it says of itself, what it does.
+
+mod check;
+mod completions;
+mod copy;
+mod demo;
+mod diff;
+mod dump;
+// `gen` is a keyword of the language.
+mod generate;
+mod history;
+mod info;
+mod man;
+mod offsets;
+mod opening;
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::failure::{Ended, Failure};
+use crate::terminal::colour::Colour;
+use crate::terminal::{Screen, say};
+
+/// Look at, make, check, copy and compare classic netCDF files.
+#[derive(Debug, Parser)]
+#[command(name = "esker", version, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = AFTER_HELP)]
+struct Esker {
+    /// When to use colours: auto, always or never
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value = "auto")]
+    #[arg(hide_possible_values = true, display_order = 900)]
+    color: Colour,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 all is well, 1 the files differ or are invalid, 2 wrong usage or failure.
+
+Examples:
+  esker demo                      a first look at what this does
+  esker info run.nc --stats       what is in a file, with its values' range
+  esker dump -v lat,lon run.nc    values as CDL
+  esker check *.nc                are these files sound?
+
+Reads and writes CDF-1 (classic), CDF-2 (64-bit offset) and CDF-5 (64-bit data) files.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Info(info::Arguments),
+    Dump(dump::Arguments),
+    Gen(generate::Arguments),
+    Check(check::Arguments),
+    Offsets(offsets::Arguments),
+    Copy(copy::Arguments),
+    Diff(diff::Arguments),
+    Demo(demo::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
+}
+
+/// The definition of the whole command, from which help, man pages and completions come.
+fn definition() -> clap::Command {
+    Esker::command()
+}
+
+/// Runs the command that the arguments ask for.
+pub(crate) fn run(arguments: Vec<OsString>) -> ExitCode {
+    let command = definition().color(help_colour(&arguments));
+    let help = help_of(&arguments);
+    let parsed = command
+        .try_get_matches_from(arguments)
+        .and_then(|matches| Esker::from_arg_matches(&matches));
+    let esker = match parsed {
+        Ok(esker) => esker,
+        Err(error) => return not_parsed(&error, &help),
+    };
+    let mut screen = Screen::new(esker.color);
+    let ended = dispatch(esker.command, &mut screen).and_then(|outcome| {
+        screen.flush()?;
+        Ok(outcome)
+    });
+    match ended {
+        Ok(outcome) => outcome.into(),
+        Err(failure) => {
+            // What was written before the failure still belongs to the reader.
+            let _ = screen.flush();
+            match failure {
+                Failure::ClosedPipe => ExitCode::SUCCESS,
+                Failure::Sentence(sentence) => {
+                    say(format_args!("esker: {sentence}"));
+                    ExitCode::from(2)
+                }
+            }
+        }
+    }
+}
+
+fn dispatch(command: Command, screen: &mut Screen) -> Ended {
+    match command {
+        Command::Info(arguments) => info::run(&arguments, screen),
+        Command::Dump(arguments) => dump::run(&arguments, screen),
+        Command::Gen(arguments) => generate::run(&arguments, screen),
+        Command::Check(arguments) => check::run(&arguments, screen),
+        Command::Offsets(arguments) => offsets::run(&arguments, screen),
+        Command::Copy(arguments) => copy::run(&arguments, screen),
+        Command::Diff(arguments) => diff::run(&arguments, screen),
+        Command::Demo(arguments) => demo::run(&arguments, screen),
+        Command::Completions(arguments) => completions::run(&arguments, screen),
+        Command::Man(arguments) => man::run(&arguments, screen),
+    }
+}
+
+/// Help and the version go to standard output; a wrong call is one line on standard error.
+fn not_parsed(error: &clap::Error, help: &str) -> ExitCode {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => match error.print() {
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::from(2),
+            _ => ExitCode::SUCCESS,
+        },
+        // `esker` alone: the caller wants to know what there is.
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            say(error.render());
+            ExitCode::from(2)
+        }
+        _ => {
+            say(format_args!("esker: {} (see `{help}`)", one_line(&error.render().to_string())));
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// clap's explanation as one line: what is wrong, and its tip.
+fn one_line(explanation: &str) -> String {
+    let mut sentence = String::new();
+    for line in explanation.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        if line.starts_with("Usage: ") || line.starts_with("For more information") {
+            continue;
+        } else if let Some(fault) = line.strip_prefix("error: ") {
+            sentence.push_str(fault);
+        } else if let Some(tip) = line.strip_prefix("tip: ") {
+            sentence.push_str(&format!("; {tip}"));
+        } else {
+            sentence.push_str(&format!(" {line}"));
+        }
+    }
+    sentence
+}
+
+/// How to read on after a wrong call of this command.
+fn help_of(arguments: &[OsString]) -> String {
+    let definition = definition();
+    let mut words = arguments.iter().skip(1).filter_map(|a| a.to_str());
+    match words.find_map(|word| definition.find_subcommand(word)) {
+        Some(command) => format!("esker {} --help", command.get_name()),
+        None => "esker --help".to_string(),
+    }
+}
+
+/// The wish for colour has to be known before clap prints its help, thus before it parses.
+fn help_colour(arguments: &[OsString]) -> ColorChoice {
+    let mut words = arguments.iter().filter_map(|a| a.to_str());
+    while let Some(word) = words.next() {
+        let wish = match word.strip_prefix("--color") {
+            Some("") => words.next(),
+            Some(rest) => rest.strip_prefix('='),
+            None => None,
+        };
+        match wish {
+            Some("never") => return ColorChoice::Never,
+            Some("always") => return ColorChoice::Always,
+            _ => {}
+        }
+    }
+    let plain = std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+    if plain || !std::io::stdout().is_terminal() { ColorChoice::Never } else { ColorChoice::Auto }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_sound() {
+        definition().debug_assert();
+    }
+
+    #[test]
+    fn every_command_has_an_example() {
+        for command in definition().get_subcommands() {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("Examples:"), "{} has no example", command.get_name());
+        }
+    }
+}

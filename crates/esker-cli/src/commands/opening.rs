@@ -1,0 +1,25 @@
+//! Opening a file and finding its variables, with failures that name the file.
+
+use std::path::Path;
+
+use esker::{Dataset, VarId};
+
+use crate::failure::Failure;
+
+/// The dataset in this file, for reading.
+pub(super) fn open(path: &Path) -> Result<Dataset, Failure> {
+    Dataset::open(path).map_err(|error| Failure::file(path, error))
+}
+
+/// The variables of these names, in this order; all variables when there are no names.
+pub(super) fn variables(
+    path: &Path,
+    dataset: &Dataset,
+    names: &[String],
+) -> Result<Vec<VarId>, Failure> {
+    if names.is_empty() {
+        return Ok((0..dataset.schema().vars.len()).map(VarId).collect());
+    }
+    let vars = names.iter().map(|name| dataset.var(name));
+    vars.collect::<Result<_, _>>().map_err(|error| Failure::file(path, error))
+}
