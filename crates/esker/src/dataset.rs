@@ -1,44 +1,55 @@
-//! Data mode: values are written and read.
+//! A dataset in data mode: opening, asking, records, closing. What moves values is in `access`.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
 
-use bytemuck::{cast_slice, cast_slice_mut};
-use esker_format::{
-    ConversionRules, Header, HeaderState, MemoryType, Native, NumRecs, RangeReport, Schema, Values,
-    VarId, Variable, values,
-};
+use esker_comm::{Communicator, CommunicatorExt};
+use esker_format::{Header, HeaderState, NumRecs, Schema, VarId, Variable};
 use esker_store::{Access, File};
 
-use crate::base::{Base, read_header};
-use crate::commit::{self, Committed};
-use crate::define::{Before, Define};
-use crate::error::{Error, Result, SelectionError};
+use crate::base::{Base, agree, broadcast_parts, read_header};
+use crate::commit::Committed;
+use crate::define::{Before, Define, aligned, same_everywhere};
+use crate::error::{Error, Result};
 use crate::fill::fill_records;
+use crate::hints::Hints;
+use crate::journal::{finish_redefinition, remove_journal};
+use crate::numbering::Numbering;
 use crate::options::{CreateOptions, FillMode, OpenOptions};
-use crate::selection::{Checked, Purpose, Selection};
+use crate::report::Report;
 use crate::sound;
-use crate::transfer::{self, Sides, TransferError};
 
 /// An open dataset in data mode.
 ///
 /// Reading needs `&self`, so threads may share one. What a call wrote is in the file when it
 /// returns, seen by every other reader of the file; it is safe from power loss after
 /// [`Dataset::sync`].
+///
+/// A dataset may be opened by many ranks together (`comm` of the options). *Collective* calls
+/// are made by all of them: create, open, `enddef`, `redef`, `sync`, `close`, and the calls
+/// that end in `_all`. *Independent* calls (`get`, `put`, `wait`) are made by one rank alone.
 #[derive(Debug)]
 pub struct Dataset {
-    base: Base,
-    file: Arc<dyn File>,
-    header: Header,
-    records: u64,
-    fills: Vec<Option<FillMode>>,
+    pub(crate) base: Base,
+    pub(crate) file: Arc<dyn File>,
+    pub(crate) header: Header,
+    /// Records that this rank knows of; those of an independent write are not everyone's yet.
+    pub(crate) records: u64,
+    /// Each variable's own fill mode, by the file's number.
+    pub(crate) fills: Vec<Option<FillMode>>,
+    pub(crate) numbering: Option<Numbering>,
+    /// Counts definitions, so that a request queued before a redefinition is known.
+    pub(crate) epoch: u64,
+    pub(crate) report: Report,
     /// Whether the file's name is not safe from power loss yet.
     renamed: bool,
+    pub(crate) nodes: OnceLock<usize>,
 }
 
 impl Dataset {
     /// Creates a dataset and enters define mode. The file appears (or, if there was one, is
-    /// replaced) when define mode ends.
+    /// replaced) when define mode ends. Collective.
     pub fn create(path: impl AsRef<Path>, options: CreateOptions) -> Result<Define> {
         Define::create(path.as_ref(), options)
     }
@@ -48,58 +59,62 @@ impl Dataset {
         Dataset::open_with(path, OpenOptions::new())
     }
 
-    /// Opens a dataset.
+    /// Opens a dataset. Collective. One rank reads the header and the others get it.
     ///
     /// When a redefinition was interrupted by a crash, this finishes it (or, for reading,
     /// looks at the file as if it were finished).
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Dataset> {
-        let access = if options.writable { Access::ReadWrite } else { Access::Read };
+        let comm = options.comm.duplicate()?;
         let store = options.store;
-        let file = store.open(path.as_ref(), access)?;
-        let (align, fill, writable) = (options.align, options.fill, options.writable);
-        let path = store.resolve(path.as_ref())?;
-        let base = Base { store, path, writable, align, fill };
-        let header = Dataset::settle(&base, &*file)?;
-        if writable {
-            sound::require(&base.path, &header)?;
-        }
-        let records = header.records(file.len()?);
-        let fills = vec![None; header.schema.vars.len()];
-        Ok(Dataset { base, file, header, records, fills, renamed: false })
-    }
-
-    /// The header, after an interrupted redefinition was dealt with.
-    fn settle(base: &Base, file: &dyn File) -> Result<Header> {
-        let Some((journal, state)) = base.journal(file)? else {
-            return read_header(&base.path, file);
+        let access = if options.writable { Access::ReadWrite } else { Access::Read };
+        let hints = options.hints.with_environment();
+        let align = aligned(options.align, &hints);
+        let opened = store.open(path.as_ref(), access).map_err(Error::from);
+        let (file, path) =
+            agree(&*comm, opened.and_then(|file| Ok((file, store.resolve(path.as_ref())?))))?;
+        let (path, hints, align) = same_everywhere(&*comm, path, hints, align)?;
+        let (writable, fill) = (options.writable, options.fill);
+        let base = Base { store, comm, hints, path, writable, align, fill };
+        let root = base.by_root(|| {
+            let (header, bytes) = settle(&base, &*file)?;
+            let file_len = file.len()?;
+            if writable {
+                sound::require(&base.path, &header)?;
+            }
+            Ok((header, bytes, file_len))
+        })?;
+        let (header, file_len) = match root {
+            Some((header, bytes, file_len)) => {
+                if base.comm.size() > 1 {
+                    broadcast_parts(&*base.comm, &[&bytes, &file_len.to_le_bytes()])?;
+                }
+                (header, file_len)
+            }
+            None => {
+                let parts = broadcast_parts(&*base.comm, &[])?;
+                let [bytes, len] = <[Vec<u8>; 2]>::try_from(parts).map_err(|_| Error::Garbled)?;
+                let len = u64::from_le_bytes(len.try_into().map_err(|_| Error::Garbled)?);
+                let path = base.path.clone();
+                let decoded = Header::decode(&bytes, len);
+                (decoded.map_err(|source| Error::Decode { path, source })?, len)
+            }
         };
-        let store = &*base.store;
-        match (state, base.writable) {
-            (HeaderState::New, true) => commit::remove_journal(store, &base.path)?,
-            (HeaderState::Old | HeaderState::Torn, true) => {
-                commit::finish_redefinition(store, &base.path, file, &journal)?;
-            }
-            (HeaderState::Foreign, true) => {
-                return Err(base.stale_journal());
-            }
-            (HeaderState::Torn, false) => {
-                let decoded = Header::decode(&journal.new, file.len()?);
-                return decoded.map_err(|source| Error::Decode { path: base.path.clone(), source });
-            }
-            (_, false) => {}
-        }
-        read_header(&base.path, file)
+        let records = header.records(file_len);
+        let fills = vec![None; header.schema.vars.len()];
+        let committed = Committed { file, renamed: false };
+        Ok(Dataset::new(base, (committed, header, records), fills, None, 0))
     }
 
     pub(crate) fn new(
         base: Base,
-        committed: Committed,
-        header: Header,
-        records: u64,
+        (committed, header, records): (Committed, Header, u64),
         fills: Vec<Option<FillMode>>,
+        numbering: Option<Numbering>,
+        epoch: u64,
     ) -> Dataset {
         let Committed { file, renamed } = committed;
-        Dataset { base, file, header, records, fills, renamed }
+        let (report, nodes) = (Report::default(), OnceLock::new());
+        Dataset { base, file, header, records, fills, numbering, epoch, report, renamed, nodes }
     }
 
     /// The file, behind symbolic links.
@@ -107,12 +122,19 @@ impl Dataset {
         &self.base.path
     }
 
-    /// Dimensions, attributes and variables.
-    pub fn schema(&self) -> &Schema {
-        &self.header.schema
+    /// The ranks that have this dataset open together.
+    pub fn comm(&self) -> &Arc<dyn Communicator> {
+        &self.base.comm
     }
 
-    /// The header: the schema and where each variable's bytes are.
+    /// Dimensions, attributes and variables, under this rank's numbers.
+    pub fn schema(&self) -> &Schema {
+        self.numbering.as_ref().map_or(&self.header.schema, |n| &n.schema)
+    }
+
+    /// The header as it is in the file: the schema and where each variable's bytes are. Its
+    /// numbers are the file's, which differ from [`Dataset::schema`]'s only where ranks have
+    /// defined different things.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -129,238 +151,111 @@ impl Dataset {
 
     /// The number of the variable of this name.
     pub fn var(&self, name: &str) -> Result<VarId> {
-        self.header.schema.var(name).ok_or_else(|| self.no_such_name(name))
+        self.schema().var(name).ok_or_else(|| self.no_such_name(name))
     }
 
     /// The variable of this number.
     pub fn variable(&self, var: VarId) -> Result<&Variable> {
-        self.header.schema.variable(var).ok_or_else(|| self.no_such_number(var))
+        self.schema().variable(var).ok_or_else(|| self.no_such_number(var))
     }
 
     /// The lengths of the variable's dimensions, slowest first, with the records there are.
     pub fn shape(&self, var: VarId) -> Result<Vec<u64>> {
-        Ok(self.header.schema.shape(self.variable(var)?, self.records))
+        Ok(self.schema().shape(self.variable(var)?, self.records))
     }
 
-    /// Reads a selection into a new vector, converting to `T`.
-    ///
-    /// Values that do not fit `T` are [`Error::Range`]; use [`Dataset::get_into`] to have the
-    /// rest in spite of it.
-    pub fn get<T: Native>(&self, var: VarId, selection: &Selection) -> Result<Vec<T>> {
-        let checked = self.check(var, selection, Purpose::Read)?;
-        // The file's own length bounds what a selection can ask for, so that a damaged
-        // header does not make us allocate what cannot be there.
-        self.require_present(var, &checked)?;
-        let mut out = vec![T::zeroed(); checked.elements as usize];
-        self.read(var, &checked, T::MEMORY, cast_slice_mut(&mut out))?;
-        Ok(out)
+    /// The hints in force.
+    pub fn hints(&self) -> &Hints {
+        &self.base.hints
     }
 
-    /// Reads a selection into `out`, converting to `T`.
-    ///
-    /// On [`Error::Range`] everything was read, and values that did not fit are the fill
-    /// value of `T`.
-    pub fn get_into<T: Native>(
-        &self,
-        var: VarId,
-        selection: &Selection,
-        out: &mut [T],
-    ) -> Result<()> {
-        let checked = self.check(var, selection, Purpose::Read)?;
-        self.require_length(var, &checked, out.len())?;
-        self.read(var, &checked, T::MEMORY, cast_slice_mut(out))
+    /// What this rank's calls did so far.
+    pub fn report(&self) -> &Report {
+        &self.report
     }
 
-    /// Reads a selection as values of the variable's own type.
-    pub fn get_values(&self, var: VarId, selection: &Selection) -> Result<Values> {
-        let checked = self.check(var, selection, Purpose::Read)?;
-        self.require_present(var, &checked)?;
-        let ty = self.variable(var)?.ty;
-        let mut out = Values::zeros(ty, checked.elements as usize);
-        self.read(var, &checked, ty.natural(), out.native_bytes_mut())?;
-        Ok(out)
+    /// Starts a new report.
+    pub fn reset_report(&mut self) {
+        self.report = Report::default();
     }
 
-    /// Writes `data` to a selection, converting to the variable's type.
-    ///
-    /// Writing beyond the last record makes new records. On [`Error::Range`] everything was
-    /// written, and values that did not fit are the variable's fill value.
-    pub fn put<T: Native>(&mut self, var: VarId, selection: &Selection, data: &[T]) -> Result<()> {
-        self.write(var, selection, T::MEMORY, cast_slice(data))
-    }
-
-    /// Writes values of whatever type they are to a selection.
-    pub fn put_values(&mut self, var: VarId, selection: &Selection, data: &Values) -> Result<()> {
-        self.write(var, selection, data.ty().natural(), data.native_bytes())
-    }
-
-    /// Appends whole records to a record variable, after the dataset's last record; gives the
-    /// number of the first of them.
-    pub fn append<T: Native>(&mut self, var: VarId, data: &[T]) -> Result<u64> {
-        let shape = self.shape(var)?;
-        let variable = self.variable(var)?;
-        let refuse = |source| Error::Selection {
-            path: self.base.path.clone(),
-            var: variable.name.to_string(),
-            source,
-        };
-        if !self.header.schema.is_record(variable) {
-            return Err(refuse(SelectionError::NotRecord));
-        }
-        let record = shape[1..].iter().product::<u64>().max(1);
-        let given = data.len() as u64;
-        if !given.is_multiple_of(record) {
-            return Err(refuse(SelectionError::NotWholeRecords { given, record }));
-        }
-        let first = self.records;
-        let (mut start, mut count) = (vec![0; shape.len()], shape);
-        (start[0], count[0]) = (first, given / record);
-        self.put(var, &Selection::slab(&start, &count), data)?;
-        Ok(first)
-    }
-
-    /// Waits until everything written is safe from power loss. On a dataset opened for
-    /// reading, looks whether another program has added records.
+    /// Waits until everything written is safe from power loss, and every rank knows of all
+    /// records. Collective. On a dataset opened for reading, looks whether another program has
+    /// added records.
     pub fn sync(&mut self) -> Result<()> {
-        if self.base.writable {
-            self.file.sync()?;
-            if self.renamed {
-                self.base.store.sync_names(&self.base.path)?;
-                self.renamed = false;
-            }
+        if !self.base.writable {
+            return self.refresh();
+        }
+        self.agree_on_records()?;
+        let clock = Instant::now();
+        let synced = self.file.sync().map_err(Error::from);
+        self.report.phases.sync += clock.elapsed();
+        self.base.agree(synced)?;
+        if self.renamed {
+            self.base.by_root(|| Ok(self.base.store.sync_names(&self.base.path)?))?;
+            self.renamed = false;
+        }
+        Ok(())
+    }
+
+    fn refresh(&mut self) -> Result<()> {
+        let found = self.base.by_root(|| {
+            let (header, _) = read_header(&self.base.path, &*self.file)?;
+            let same = header.schema == self.header.schema && header.layout == self.header.layout;
+            Ok(if same { header.records(self.file.len()?) } else { self.records })
+        })?;
+        self.records = self.base.comm.max_u64(found.unwrap_or(0))?;
+        Ok(())
+    }
+
+    /// Closes the dataset. Collective. Everything is in the file already but the records that
+    /// independent writes of several ranks have made; dropping a dataset would lose those.
+    pub fn close(mut self) -> Result<()> {
+        if !self.base.writable {
             return Ok(());
         }
-        let header = read_header(&self.base.path, &*self.file)?;
-        if header.schema == self.header.schema && header.layout == self.header.layout {
-            self.records = header.records(self.file.len()?);
-        }
+        self.agree_on_records()?;
+        self.base.by_root(|| self.extend_file(self.records))?;
         Ok(())
     }
 
-    /// Closes the dataset. Everything is in the file already; this reports a dataset that
-    /// cannot be left as it is, which dropping it could not.
-    pub fn close(self) -> Result<()> {
-        if self.base.writable {
-            self.extend_file(self.records)?;
-        }
-        Ok(())
-    }
-
-    /// Goes back to define mode.
-    pub fn redef(self) -> Result<Define> {
+    /// Goes back to define mode. Collective.
+    pub fn redef(mut self) -> Result<Define> {
         self.base.require_writable("redefine")?;
+        self.agree_on_records()?;
         let Dataset { file, header, records, renamed, .. } = self;
         let before = Before { file, header, records, renamed };
-        Ok(Define::redefine(self.base, before, self.fills))
+        Ok(Define::redefine(self.base, before, self.numbering, self.fills, self.epoch))
     }
 
-    fn check(&self, var: VarId, selection: &Selection, purpose: Purpose) -> Result<Checked> {
-        let name = self.variable(var)?.name.to_string();
-        selection
-            .check(&self.header, var, self.records, purpose)
-            .map_err(|source| Error::Selection { path: self.base.path.clone(), var: name, source })
-    }
-
-    fn require_length(&self, var: VarId, checked: &Checked, given: usize) -> Result<()> {
-        if checked.elements == given as u64 {
+    /// Makes the records that any rank has made everyone's. Collective.
+    fn agree_on_records(&mut self) -> Result<()> {
+        if self.base.comm.size() == 1 {
             return Ok(());
         }
-        Err(Error::BufferLength {
-            path: self.base.path.clone(),
-            var: self.variable(var)?.name.to_string(),
-            selected: checked.elements,
-            given: given as u64,
-        })
+        let records = self.base.comm.max_u64(self.records)?;
+        self.grow_together(records)
     }
 
-    fn require_present(&self, var: VarId, checked: &Checked) -> Result<()> {
-        let end = checked.patterns(&self.header, var).map(|p| p.end()).max().unwrap_or(0);
-        let file_len = self.file.len()?;
-        if end > file_len { Err(self.short(var, end, file_len)) } else { Ok(()) }
-    }
-
-    fn sides(&self, var: VarId, memory: MemoryType) -> Sides {
-        let external = self.header.schema.vars.as_slice()[var.0].ty;
-        Sides { external, memory, rules: ConversionRules::of(self.header.schema.version) }
-    }
-
-    fn read(
-        &self,
-        var: VarId,
-        checked: &Checked,
-        memory: MemoryType,
-        out: &mut [u8],
-    ) -> Result<()> {
-        let patterns: Vec<_> = checked.patterns(&self.header, var).collect();
-        let runs = patterns.iter().flat_map(|p| p.runs());
-        let done = transfer::read(&*self.file, runs, out, self.sides(var, memory));
-        self.finish(var, done)
-    }
-
-    fn write(
-        &mut self,
-        var: VarId,
-        selection: &Selection,
-        memory: MemoryType,
-        data: &[u8],
-    ) -> Result<()> {
-        self.base.require_writable("write")?;
-        let elements = data.len() / memory.size();
-        let purpose = Purpose::Write { elements: elements as u64 };
-        let checked = self.check(var, selection, purpose)?;
-        self.require_length(var, &checked, elements)?;
-        let sides = self.sides(var, memory);
-        // Text and numbers do not mix, which must be known before records come into being.
-        sides.rules.check(sides.external, memory).map_err(|source| self.convert(var, source))?;
-        if checked.elements == 0 {
+    /// Makes `records` records exist, if there are fewer. Collective, with the same number on
+    /// every rank.
+    pub(crate) fn grow_together(&mut self, records: u64) -> Result<()> {
+        if NumRecs::Count(records) == self.header.numrecs {
+            self.records = records;
             return Ok(());
         }
-        self.prepare_records(var, &checked)?;
-        let patterns: Vec<_> = checked.patterns(&self.header, var).collect();
-        let runs = patterns.iter().flat_map(|p| p.runs());
-        let fill = values::fill_bytes(&self.header.schema.vars.as_slice()[var.0]);
-        let done = transfer::write(&*self.file, runs, data, sides, &fill);
-        // Values out of range do not keep the records from existing.
-        if done.is_ok() && checked.records > self.records {
-            self.grow(checked.records)?;
-        }
-        self.finish(var, done)
-    }
-
-    /// Fills the records that a write brings into being, but for what it writes itself.
-    fn prepare_records(&self, var: VarId, checked: &Checked) -> Result<()> {
-        if checked.records <= self.records {
-            return Ok(());
-        }
-        let version = self.header.schema.version;
-        // The largest 32-bit number means STREAMING.
-        let max = version.max_count().min(u64::from(u32::MAX) - 1).max(version.max_count());
-        if checked.records > max || self.header.data_end(checked.records) > i64::MAX as u64 {
-            let path = self.base.path.clone();
-            return Err(Error::TooManyRecords { path, records: checked.records, version, max });
-        }
-        let shape = self.header.schema.shape(&self.header.schema.vars.as_slice()[var.0], 0);
-        let written = checked.whole_records(&shape);
-        let covered = written.is_some_and(|r| r.start <= self.records);
-        fill_records(&*self.file, &self.header, self.records, checked.records, |id| {
-            self.is_filled(id) && !(id == var && covered)
-        })
-    }
-
-    fn is_filled(&self, var: VarId) -> bool {
-        let own = self.fills.get(var.0).copied().flatten();
-        own.unwrap_or(self.base.fill) == FillMode::Fill
+        self.base.by_root(|| self.write_numrecs(records))?;
+        self.header.numrecs = NumRecs::Count(records);
+        self.records = records;
+        Ok(())
     }
 
     /// Makes the records exist, for everyone who opens the file.
-    fn grow(&mut self, records: u64) -> Result<()> {
+    pub(crate) fn write_numrecs(&self, records: u64) -> Result<()> {
         self.extend_file(records)?;
         let numrecs = NumRecs::Count(records);
         let bytes = Header::numrecs_bytes(self.header.schema.version, numrecs);
-        self.file.write_at(Header::NUMRECS_OFFSET, &bytes)?;
-        self.header.numrecs = numrecs;
-        self.records = records;
-        Ok(())
+        Ok(self.file.write_at(Header::NUMRECS_OFFSET, &bytes)?)
     }
 
     /// Readers may count on the file being as long as its header says.
@@ -372,28 +267,62 @@ impl Dataset {
         Ok(())
     }
 
-    fn finish(&self, var: VarId, done: Result<RangeReport, TransferError>) -> Result<()> {
-        match done {
-            Ok(report) if report.all_fit() => Ok(()),
-            Ok(report) => Err(Error::Range {
-                path: self.base.path.clone(),
-                var: self.variable(var)?.name.to_string(),
-                report,
-            }),
-            Err(TransferError::Store(error)) => Err(error.into()),
-            Err(TransferError::Convert(source)) => Err(self.convert(var, source)),
-            Err(TransferError::Short { needed }) => Err(self.short(var, needed, self.file.len()?)),
+    /// Fails when so many records cannot be stored.
+    pub(crate) fn require_storable(&self, records: u64) -> Result<()> {
+        let version = self.header.schema.version;
+        let max = version.max_count();
+        if records <= max && self.header.data_end(records) <= i64::MAX as u64 {
+            return Ok(());
         }
+        Err(Error::TooManyRecords { path: self.base.path.clone(), records, version, max })
     }
 
-    fn convert(&self, var: VarId, source: esker_format::ConvertError) -> Error {
-        let name = self.header.schema.variable(var).map_or("", |v| &*v.name);
-        Error::Convert { path: self.base.path.clone(), var: name.to_string(), source }
+    /// Fills this rank's share of the new records `from..to`, but for the variable that will
+    /// be written whole there.
+    pub(crate) fn fill_share(&self, from: u64, to: u64, covered: Option<VarId>) -> Result<()> {
+        let mine = self.base.share().items(to.saturating_sub(from));
+        let (start, end) = (from + mine.start, from + mine.end);
+        fill_records(&*self.file, &self.header, start, end, |id| {
+            self.is_filled(id) && Some(id) != covered
+        })
     }
 
-    fn short(&self, var: VarId, needed: u64, file_len: u64) -> Error {
-        let name = self.header.schema.variable(var).map_or("", |v| &*v.name);
-        Error::ShortFile { path: self.base.path.clone(), var: name.to_string(), needed, file_len }
+    /// Whether growing records means writing fill values.
+    pub(crate) fn fills_records(&self) -> bool {
+        let is_record = |id: VarId| {
+            self.header.schema.variable(id).is_some_and(|v| self.header.schema.is_record(v))
+        };
+        (0..self.header.schema.vars.len()).map(VarId).any(|id| is_record(id) && self.is_filled(id))
+    }
+
+    fn is_filled(&self, var: VarId) -> bool {
+        let own = self.fills.get(var.0).copied().flatten();
+        own.unwrap_or(self.base.fill) == FillMode::Fill
+    }
+
+    /// The file's number of a variable that this rank calls `var`.
+    pub(crate) fn file_var(&self, var: VarId) -> Result<VarId> {
+        let found = match &self.numbering {
+            None => (var.0 < self.header.schema.vars.len()).then_some(var),
+            Some(numbering) => numbering.vars.get(var.0).copied(),
+        };
+        found.ok_or_else(|| self.no_such_number(var))
+    }
+
+    /// How many nodes the ranks are on. Collective the first time.
+    pub(crate) fn node_count(&self) -> Result<usize> {
+        if let Some(nodes) = self.nodes.get() {
+            return Ok(*nodes);
+        }
+        let comm = &self.base.comm;
+        let nodes = match comm.size() {
+            1 => 1,
+            _ => {
+                let first_of_node = comm.split_by_node()?.rank() == 0;
+                comm.sum_u64(first_of_node.into())? as usize
+            }
+        };
+        Ok(*self.nodes.get_or_init(|| nodes))
     }
 
     fn no_such_number(&self, var: VarId) -> Error {
@@ -408,4 +337,27 @@ impl Dataset {
         let name = format!("{name:?}");
         Error::NoSuchVariable { path: self.base.path.clone(), name, hint }
     }
+}
+
+/// The header and its bytes, after an interrupted redefinition was dealt with.
+fn settle(base: &Base, file: &dyn File) -> Result<(Header, Vec<u8>)> {
+    let Some((journal, state)) = base.journal(file)? else {
+        return read_header(&base.path, file);
+    };
+    let store = &*base.store;
+    match (state, base.writable) {
+        (HeaderState::New, true) => remove_journal(store, &base.path)?,
+        (HeaderState::Old | HeaderState::Torn, true) => {
+            finish_redefinition(store, &base.path, file, &journal)?;
+        }
+        (HeaderState::Foreign, true) => return Err(base.stale_journal()),
+        (HeaderState::Torn, false) => {
+            let decoded = Header::decode(&journal.new, file.len()?);
+            let header =
+                decoded.map_err(|source| Error::Decode { path: base.path.clone(), source })?;
+            return Ok((header, journal.new));
+        }
+        (_, false) => {}
+    }
+    read_header(&base.path, file)
 }

@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
+use esker_comm::CommError;
 use esker_format::{ConvertError, DecodeError, RangeReport, SchemaError};
 use esker_store::StoreError;
+
+use crate::merge::MergeError;
 
 /// A result of this library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -56,20 +59,15 @@ pub enum Error {
         source: SelectionError,
     },
 
-    /// The caller's buffer and the selection differ in length.
-    #[error(
-        "{}: variable \"{var}\": the selection has {selected} elements, the buffer {given}",
-        path.display()
-    )]
-    BufferLength {
+    /// The caller's memory does not fit the selection.
+    #[error("{}: variable \"{var}\": {source}", path.display())]
+    Memory {
         /// The file.
         path: PathBuf,
         /// The variable.
         var: String,
-        /// Elements selected.
-        selected: u64,
-        /// Elements given.
-        given: u64,
+        /// What does not fit.
+        source: MemoryError,
     },
 
     /// Types that do not convert.
@@ -154,6 +152,70 @@ pub enum Error {
         why: &'static str,
     },
 
+    /// Another rank of a collective call failed, so this one did nothing either.
+    #[error("rank {rank} failed: {message}")]
+    OtherRank {
+        /// The lowest rank that failed.
+        rank: usize,
+        /// Its error.
+        message: String,
+    },
+
+    /// The ranks could not talk to each other.
+    #[error(transparent)]
+    Comm(#[from] CommError),
+
+    /// Ranks defined the same object differently.
+    #[error("{}: {source}", path.display())]
+    Conflict {
+        /// The file.
+        path: PathBuf,
+        /// The object, the ranks and both definitions.
+        source: MergeError,
+    },
+
+    /// The same, found by other ranks on the way up the tree.
+    #[error("{}: {what}", path.display())]
+    Definitions {
+        /// The file.
+        path: PathBuf,
+        /// The object, the ranks and both definitions.
+        what: String,
+    },
+
+    /// Ranks that had to do the same did not.
+    #[error("{}: {why}", path.display())]
+    NotAlike {
+        /// The file.
+        path: PathBuf,
+        /// What they have to do.
+        why: &'static str,
+    },
+
+    /// The dataset was redefined after the request was queued.
+    #[error(
+        "{}: variable \"{var}\": the dataset was redefined since this request was queued",
+        path.display()
+    )]
+    Redefined {
+        /// The file.
+        path: PathBuf,
+        /// The variable.
+        var: String,
+    },
+
+    /// The attached buffer of buffered puts.
+    #[error("{0}")]
+    Buffer(String),
+
+    /// A conversion that should have been refused when the request was queued.
+    #[error("{0}")]
+    Unchecked(ConvertError),
+
+    /// A message of another rank that makes no sense.
+    #[error("a message of another rank cannot be understood: do all ranks run the same Esker?")]
+    Garbled,
+
     /// The number of records cannot be stored.
     #[error("{}: {records} records cannot be stored in {version}: {max} can", path.display())]
     TooManyRecords {
@@ -165,6 +227,40 @@ pub enum Error {
         version: esker_format::Version,
         /// Records possible.
         max: u64,
+    },
+}
+
+/// What is wrong with the memory for a selection.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MemoryError {
+    /// Another number of elements.
+    #[error("the selection has {selected} elements, the buffer {given}")]
+    Length {
+        /// Elements selected.
+        selected: u64,
+        /// Elements given.
+        given: u64,
+    },
+    /// The layout contradicts itself.
+    #[error("the memory's shape has {shape} dimensions, but there are {strides} strides")]
+    Rank {
+        /// Dimensions of the shape.
+        shape: usize,
+        /// Strides given.
+        strides: usize,
+    },
+    /// The layout leaves the buffer.
+    #[error(
+        "the memory's strides reach from element {lowest} to {highest}, but the buffer has {len}"
+    )]
+    Outside {
+        /// The lowest place.
+        lowest: i128,
+        /// The highest place.
+        highest: i128,
+        /// Elements of the buffer.
+        len: usize,
     },
 }
 

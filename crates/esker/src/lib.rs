@@ -27,35 +27,82 @@
 //! # }
 //! ```
 //!
-//! The road of a write, which is also the order to read the modules in: [`Dataset::put`]
-//! checks the selection (`selection`), which becomes regular byte patterns (`pattern`), whose
-//! runs are converted and written (`transfer`). A header reaches the file in `commit`.
+//! Many ranks may have one dataset: threads of this process ([`launch`]) or MPI processes.
+//! Each says what it has, and one call moves it all:
+//!
+//! ```
+//! use esker::{CreateOptions, Dataset, DimLen, ExternalType, Selection};
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let path = dir.path().join("run.nc");
+//! let outcomes = esker::launch(4, |comm| -> esker::Result<()> {
+//!     let rank = comm.rank() as u64;
+//!     let mut def = Dataset::create(&path, CreateOptions::new().comm(comm))?;
+//!     let x = def.add_dim("x", DimLen::Fixed(400))?;
+//!     let t = def.add_var("t", ExternalType::Float, &[x])?;
+//!     let mut ds = def.enddef()?;
+//!     let mine = vec![rank as f32; 100];
+//!     ds.put_all(t, &Selection::slab(&[100 * rank], &[100]), &mine)?;
+//!     ds.close()
+//! });
+//! # outcomes.into_iter().for_each(|outcome| outcome.unwrap());
+//! ```
+//!
+//! The road of a write, which is also the order to read the modules in: `access` queues it as
+//! a `request`, whose `selection` is checked and becomes patterns (`pattern`); a wait makes a
+//! `plan` of all of them, the `strategy` decides, and the pieces go `direct` to the store or by
+//! `exchange` (with `wire` for messages and `window` for what an owner holds). A header reaches
+//! the file in `commit`.
 #![forbid(unsafe_code)]
 
+mod access;
 mod base;
 mod commit;
 mod dataset;
 mod define;
+mod direct;
 mod error;
+mod exchange;
 mod fill;
+mod hints;
+mod journal;
+mod memory;
+mod merge;
 mod moving;
 pub mod nearest;
+mod numbering;
 mod options;
 mod pattern;
+mod plan;
+mod report;
+mod request;
 mod selection;
+mod share;
 mod sound;
-mod transfer;
+mod strategy;
+mod tree;
+mod window;
+mod wire;
 
-pub use base::{journal_path, new_path, read_header_noting, read_journal};
-pub use commit::{clear_journal, finish_redefinition, remove_journal, replace_header};
+pub use access::Outcomes;
+pub use base::read_header_noting;
 pub use dataset::Dataset;
 pub use define::{Define, EnddefError};
-pub use error::{Error, Result, SelectionError};
+pub use error::{Error, MemoryError, Result, SelectionError};
+pub use esker_comm::{Communicator, SelfComm, launch};
 pub use esker_format::{
     Alignment, Attribute, Char, DataLayout, DimId, DimLen, Dimension, ExternalType, Header,
     HeaderState, MemoryType, Native, NumRecs, Owner, Placement, Scalar, Schema, SchemaError,
     Values, VarId, Variable, Version, values,
 };
+pub use hints::{Automatic, Hints};
+pub use journal::{
+    clear_journal, finish_redefinition, journal_path, new_path, read_journal, remove_journal,
+    replace_header,
+};
+pub use memory::MemoryLayout;
+pub use merge::MergeError;
 pub use options::{CreateOptions, FillMode, OpenOptions};
+pub use report::{Phases, Report, Strategy};
+pub use request::{RequestId, Requests};
 pub use selection::Selection;
 pub use sound::overlap;

@@ -1,27 +1,33 @@
-//! Copying the data of one layout into another, in bounded memory.
+//! Copying the data of one layout into another, in bounded memory, by all ranks together.
 
 use esker_format::{Header, values};
 use esker_store::File;
 
 use crate::define::Before;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::share::Share;
 
 /// Bytes held at a time.
 const BUFFER: u64 = 4 << 20;
 
-/// Copies all data of `before` to where `header` has them in `to`, with fill values in the
+/// Copies this rank's share of the data of `before` to where `header` has them in `to`, with fill values in the
 /// records of variables that are new and filled.
 pub(crate) fn copy_data(
     before: &Before,
     header: &Header,
     fills: &[bool],
     to: &dyn File,
+    share: Share,
 ) -> Result<()> {
     let old = &before.header;
+    let copy = |from: u64, place: u64, len: u64| {
+        let mine = share.of(len);
+        let (at, target) = (from + mine.start, place + mine.start);
+        copy_range(&*before.file, at, to, target, mine.end - mine.start)
+    };
     for (id, var, from) in old.vars() {
         if !old.schema.is_record(var) {
-            let place = &header.layout.places[id.0];
-            copy_range(&*before.file, from.begin, to, place.begin, from.bytes)?;
+            copy(from.begin, header.layout.places[id.0].begin, from.bytes)?;
         }
     }
     if before.records == 0 || old.layout.record_begin.is_none() {
@@ -32,9 +38,9 @@ pub(crate) fn copy_data(
         let (from, place) = (old.layout.record_begin, header.layout.record_begin);
         let (from, place) = (from.unwrap_or(0), place.unwrap_or(0));
         let len = old.data_end(before.records) - from;
-        return copy_range(&*before.file, from, to, place, len);
+        return copy(from, place, len);
     }
-    copy_records(before, header, fills, to)
+    copy_records(before, header, fills, to, share)
 }
 
 /// Whether a record has the same bytes in both layouts.
@@ -73,7 +79,13 @@ struct Piece {
 
 /// Copies records whose shape changed: as many at a time as the buffers hold, or, when one
 /// record is larger than a buffer, variable by variable.
-fn copy_records(before: &Before, header: &Header, fills: &[bool], to: &dyn File) -> Result<()> {
+fn copy_records(
+    before: &Before,
+    header: &Header,
+    fills: &[bool],
+    to: &dyn File,
+    share: Share,
+) -> Result<()> {
     let old = &before.header;
     let (old_begin, new_begin) = match (old.layout.record_begin, header.layout.record_begin) {
         (Some(old), Some(new)) => (old, new),
@@ -91,13 +103,14 @@ fn copy_records(before: &Before, header: &Header, fills: &[bool], to: &dyn File)
         })
         .collect();
     if new_size.max(old_size) > BUFFER {
-        return copy_large_records(before, header, &pieces, to);
+        return copy_large_records(before, header, &pieces, to, share);
     }
+    let mine = share.items(before.records);
     let batch = (BUFFER / new_size.max(old_size).max(1)).max(1);
     let mut read = vec![0; (batch * old_size) as usize];
-    let mut record = 0;
-    while record < before.records {
-        let n = batch.min(before.records - record);
+    let mut record = mine.start;
+    while record < mine.end {
+        let n = batch.min(mine.end - record);
         let source = &mut read[..(n * old_size) as usize];
         let got = before.file.read_at(old_begin + record * old_size, source)?;
         source[got..].fill(0);
@@ -129,11 +142,12 @@ fn copy_large_records(
     header: &Header,
     pieces: &[Piece],
     to: &dyn File,
+    share: Share,
 ) -> Result<()> {
     let old = &before.header.layout;
     let new = &header.layout;
     let (old_begin, new_begin) = (old.record_begin.unwrap_or(0), new.record_begin.unwrap_or(0));
-    for record in 0..before.records {
+    for record in share.items(before.records) {
         for piece in pieces {
             let place = new_begin + record * new.record_size + piece.to;
             match (piece.from, &piece.fill) {
@@ -146,5 +160,5 @@ fn copy_large_records(
             }
         }
     }
-    Ok::<(), Error>(())
+    Ok(())
 }

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use esker_comm::{Communicator, SelfComm};
 use esker_format::{Alignment, Version};
 use esker_store::{LocalStore, Store};
+
+use crate::hints::Hints;
 
 /// What values that nobody wrote are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -25,6 +28,8 @@ pub struct CreateOptions {
     pub(crate) fill: FillMode,
     pub(crate) align: Alignment,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) comm: Arc<dyn Communicator>,
+    pub(crate) hints: Hints,
 }
 
 impl Default for CreateOptions {
@@ -35,6 +40,8 @@ impl Default for CreateOptions {
             fill: FillMode::Fill,
             align: Alignment::default(),
             store: Arc::new(LocalStore),
+            comm: Arc::new(SelfComm::new()),
+            hints: Hints::default(),
         }
     }
 }
@@ -74,6 +81,19 @@ impl CreateOptions {
         self.store = store;
         self
     }
+
+    /// The ranks that have the dataset together; by default this process alone. The
+    /// communicator is duplicated, so that its own messages are not disturbed.
+    pub fn comm(mut self, comm: Arc<dyn Communicator>) -> Self {
+        self.comm = comm;
+        self
+    }
+
+    /// How data are moved. The environment's hints come on top of these.
+    pub fn hints(mut self, hints: Hints) -> Self {
+        self.hints = hints;
+        self
+    }
 }
 
 /// How to open a dataset.
@@ -83,12 +103,20 @@ pub struct OpenOptions {
     pub(crate) fill: FillMode,
     pub(crate) align: Alignment,
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) comm: Arc<dyn Communicator>,
+    pub(crate) hints: Hints,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        let (fill, align) = (FillMode::Fill, Alignment::default());
-        OpenOptions { writable: false, fill, align, store: Arc::new(LocalStore) }
+        OpenOptions {
+            writable: false,
+            fill: FillMode::Fill,
+            align: Alignment::default(),
+            store: Arc::new(LocalStore),
+            comm: Arc::new(SelfComm::new()),
+            hints: Hints::default(),
+        }
     }
 }
 
@@ -119,6 +147,19 @@ impl OpenOptions {
     /// Where the file is: another store than the local file system.
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
         self.store = store;
+        self
+    }
+
+    /// The ranks that have the dataset together; by default this process alone. The
+    /// communicator is duplicated, so that its own messages are not disturbed.
+    pub fn comm(mut self, comm: Arc<dyn Communicator>) -> Self {
+        self.comm = comm;
+        self
+    }
+
+    /// How data are moved. The environment's hints come on top of these.
+    pub fn hints(mut self, hints: Hints) -> Self {
+        self.hints = hints;
         self
     }
 }

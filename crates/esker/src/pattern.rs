@@ -1,7 +1,8 @@
 //! The bytes of one hyperslab in the file: runs of equal length at regular distances.
 //!
-//! A pattern is as small as the hyperslab it comes from. It is flattened to runs one by one,
-//! and only when they are needed.
+//! A pattern is as small as the hyperslab it comes from. Its runs lie in the order of the
+//! elements, which for a hyperslab is also the order of the file, and are taken out of it one
+//! by one, from any offset on, when they are needed.
 
 /// Runs of `run` bytes from `base` on, repeated `count` times in steps of `step` bytes for
 /// each level, the last level fastest.
@@ -46,10 +47,14 @@ impl Pattern {
         Pattern { base, run, levels }
     }
 
-    /// Bytes of each run.
-    #[cfg(test)]
-    pub(crate) fn run_len(&self) -> u64 {
-        self.run
+    /// The run, if there is only one.
+    pub(crate) fn single(&self) -> Option<Run> {
+        self.levels.is_empty().then_some(Run { offset: self.base, len: self.run })
+    }
+
+    /// Where the first run begins.
+    pub(crate) fn first(&self) -> u64 {
+        self.base
     }
 
     /// The first byte after the last run.
@@ -58,30 +63,60 @@ impl Pattern {
         self.base + span + self.run
     }
 
-    /// The runs in the order of the elements.
-    pub(crate) fn runs(&self) -> Runs<'_> {
-        let left = self.levels.iter().map(|(count, _)| count).product();
-        Runs { pattern: self, index: vec![0; self.levels.len()], offset: self.base, left }
+    /// Bytes of each run.
+    pub(crate) fn run_len(&self) -> u64 {
+        self.run
+    }
+
+    /// How many runs there are.
+    pub(crate) fn run_count(&self) -> u64 {
+        self.levels.iter().map(|(count, _)| count).product()
+    }
+
+    /// The number of the first run that ends after `offset`.
+    fn number_after(&self, offset: u64) -> u64 {
+        let mut rest = offset.saturating_sub(self.base);
+        let mut number = 0;
+        for (count, step) in &self.levels {
+            let index = (rest / step).min(count - 1);
+            rest -= index * step;
+            number = number * count + index;
+        }
+        if rest >= self.run { number + 1 } else { number }
+    }
+
+    /// The runs that end after `offset`, each with its number.
+    pub(crate) fn runs_after(&self, offset: u64) -> Runs<'_> {
+        let number = self.number_after(offset);
+        let mut index = vec![0; self.levels.len()];
+        let (mut rest, mut at) = (number, self.base);
+        for (d, (count, step)) in self.levels.iter().enumerate().rev() {
+            index[d] = rest % count;
+            rest /= count;
+            at += index[d] * step;
+        }
+        Runs { pattern: self, index, offset: at, number, end: self.run_count() }
     }
 }
 
-/// Iterator over a pattern's runs.
+/// Iterator over a pattern's runs and their numbers.
 pub(crate) struct Runs<'a> {
     pattern: &'a Pattern,
     index: Vec<u64>,
     offset: u64,
-    left: u64,
+    number: u64,
+    end: u64,
 }
 
 impl Iterator for Runs<'_> {
-    type Item = Run;
+    type Item = (u64, Run);
 
-    fn next(&mut self) -> Option<Run> {
-        if self.left == 0 {
+    fn next(&mut self) -> Option<(u64, Run)> {
+        if self.number >= self.end {
             return None;
         }
-        self.left -= 1;
-        let run = Run { offset: self.offset, len: self.pattern.run };
+        let found = (self.number, Run { offset: self.offset, len: self.pattern.run });
+        self.number += 1;
         for (index, (count, step)) in self.index.iter_mut().zip(&self.pattern.levels).rev() {
             *index += 1;
             if *index < *count {
@@ -91,24 +126,24 @@ impl Iterator for Runs<'_> {
             self.offset -= (*count - 1) * step;
             *index = 0;
         }
-        Some(run)
+        Some(found)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn offsets(pattern: &Pattern) -> Vec<u64> {
-        pattern.runs().map(|r| r.offset).collect()
+        pattern.runs_after(0).map(|(_, r)| r.offset).collect()
     }
 
     #[test]
     fn dense_dimensions_become_one_run() {
         // 3 x 4 of 8 bytes, all of it.
         let pattern = Pattern::new(100, 8, [(3, 32), (4, 8)].into_iter());
-        assert_eq!(pattern.run_len(), 96);
-        assert_eq!(offsets(&pattern), [100]);
+        assert_eq!(pattern.single(), Some(Run { offset: 100, len: 96 }));
         assert_eq!(pattern.end(), 196);
     }
 
@@ -124,7 +159,6 @@ mod tests {
         // Every second element of full rows is one regular sequence.
         let pattern = Pattern::new(0, 4, [(3, 32), (4, 8)].into_iter());
         assert_eq!(pattern.levels, [(12, 8)]);
-        assert_eq!(pattern.runs().count(), 12);
     }
 
     #[test]
@@ -137,5 +171,30 @@ mod tests {
     fn a_scalar_is_one_element() {
         let pattern = Pattern::new(7, 4, std::iter::empty());
         assert_eq!(offsets(&pattern), [7]);
+    }
+
+    proptest! {
+        #[test]
+        fn starting_in_the_middle_finds_the_rest(
+            base in 0u64..50,
+            dims in proptest::collection::vec((1u64..5, 1u64..3), 0..4),
+            from in 0u64..4000,
+        ) {
+            // A hyperslab with strides over an array with some more room in every dimension.
+            let mut step = 4;
+            let mut levels: Vec<(u64, u64)> = Vec::new();
+            for (count, stride) in dims.iter().rev() {
+                levels.push((*count, step * stride));
+                step *= count * stride + 1;
+            }
+            levels.reverse();
+            let pattern = Pattern::new(base, 4, levels.into_iter());
+            let all: Vec<_> = pattern.runs_after(0).collect();
+            prop_assert_eq!(all.len() as u64, pattern.run_count());
+            prop_assert_eq!(all.last().unwrap().1.end(), pattern.end());
+            prop_assert!(all.windows(2).all(|w| w[0].1.end() <= w[1].1.offset));
+            let expected: Vec<_> = all.into_iter().filter(|(_, r)| r.end() > from).collect();
+            prop_assert_eq!(pattern.runs_after(from).collect::<Vec<_>>(), expected);
+        }
     }
 }

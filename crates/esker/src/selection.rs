@@ -3,10 +3,13 @@
 //! A [`Selection`] is a list of hyperslabs, kept as flat arrays so that a list of a million
 //! short runs costs a million small entries and nothing more. Most have one.
 
+use std::ops::Range;
+
 use esker_format::{DimLen, Header, VarId};
 
 use crate::error::SelectionError;
 use crate::pattern::Pattern;
+use crate::plan::Extent;
 
 /// Which elements of a variable: everything, or a list of hyperslabs (start, count, stride).
 ///
@@ -55,20 +58,45 @@ impl Selection {
         Selection { slabs: Some(Slabs { rank: start.len(), len: 1, start, count, stride }) }
     }
 
+    /// A list of blocks (`varn`): `starts` and `counts` have `rank` numbers for each. An empty
+    /// `counts` means single elements.
+    ///
+    /// ```
+    /// use esker::Selection;
+    /// // Two runs of a 2-D variable: (0, 4..6) and (3, 0..1).
+    /// let runs = Selection::list(2, vec![0, 4, 3, 0], vec![1, 2, 1, 1]);
+    /// # let _ = runs;
+    /// ```
+    pub fn list(rank: usize, starts: Vec<u64>, counts: Vec<u64>) -> Selection {
+        let len = starts.len().checked_div(rank).unwrap_or(1);
+        let count = if counts.is_empty() { vec![1; starts.len()] } else { counts };
+        let (start, stride) = (starts, Vec::new());
+        Selection { slabs: Some(Slabs { rank, len, start, count, stride }) }
+    }
+
+    /// No elements: what a rank passes to a collective call that it has nothing for.
+    pub fn none() -> Selection {
+        let (start, count, stride) = (Vec::new(), Vec::new(), Vec::new());
+        Selection { slabs: Some(Slabs { rank: 0, len: 0, start, count, stride }) }
+    }
+
     /// One element.
     pub fn element(index: &[u64]) -> Selection {
         Selection::slab(index, &vec![1; index.len()])
     }
 }
 
-/// A selection that was checked against a variable: only valid hyperslabs are left.
-#[derive(Debug, Clone)]
+/// A selection that was checked against a variable, as places in the file.
+#[derive(Debug)]
 pub(crate) struct Checked {
-    slabs: Slabs,
     /// Elements selected.
     pub(crate) elements: u64,
     /// Records that the variable has at least when all of this is written.
     pub(crate) records: u64,
+    /// Where they are.
+    pub(crate) extent: Extent,
+    /// The records that are selected whole and without gaps, if that is all there is.
+    pub(crate) whole_records: Option<Range<u64>>,
 }
 
 /// What a selection is for: reading stops at the last record, writing may go beyond it.
@@ -82,7 +110,7 @@ pub(crate) enum Purpose {
 }
 
 impl Selection {
-    /// Checks every hyperslab against the variable's shape.
+    /// Checks every hyperslab against the variable's shape and finds its place in the file.
     pub(crate) fn check(
         &self,
         header: &Header,
@@ -91,36 +119,34 @@ impl Selection {
         purpose: Purpose,
     ) -> Result<Checked, SelectionError> {
         let variable = &header.schema.vars.as_slice()[var.0];
-        let mut shape = header.schema.shape(variable, records);
         let is_record = header.schema.is_record(variable);
+        let mut shape = header.schema.shape(variable, records);
+        let whole;
         let slabs = match &self.slabs {
             Some(slabs) => {
                 if is_record && purpose != Purpose::Read {
                     shape[0] = header.schema.version.max_count();
                 }
-                slabs.clone()
+                slabs
             }
             None => {
                 if let (true, Purpose::Write { elements }) = (is_record, purpose) {
                     shape[0] = whole_records(&shape[1..], elements)?;
                 }
-                let start = vec![0; shape.len()];
-                Slabs { rank: shape.len(), len: 1, start, count: shape.clone(), stride: vec![] }
+                let (start, count) = (vec![0; shape.len()], shape.clone());
+                whole = Slabs { rank: shape.len(), len: 1, start, count, stride: vec![] };
+                &whole
             }
         };
+        slabs.check_rank(shape.len())?;
         let dim_name = |d: usize| {
             let dim = variable.dims.get(d).and_then(|id| header.schema.dims.at(id.0));
             dim.map_or(String::new(), |dim| dim.name.to_string())
         };
-        let rank = shape.len();
-        let lists = [slabs.start.len(), slabs.count.len()];
-        let strides = slabs.stride.len();
-        let wrong = lists.into_iter().find(|n| *n != rank * slabs.len);
-        let wrong = wrong.or((strides != 0 && strides != rank * slabs.len).then_some(strides));
-        if slabs.rank != rank || wrong.is_some() {
-            let given = if slabs.rank != rank { slabs.rank } else { wrong.unwrap_or(0) };
-            return Err(SelectionError::Rank { expected: rank, given });
-        }
+        let steps = file_steps(header, var);
+        let begin = header.layout.places[var.0].begin;
+        let size = variable.ty.size();
+        let mut extent = Extent::new(size);
         let mut elements: u64 = 0;
         let mut needed = 0;
         for slab in slabs.iter() {
@@ -144,16 +170,29 @@ impl Selection {
                 }
                 product = product.checked_mul(count).ok_or(SelectionError::TooLarge)?;
             }
-            if is_record && product > 0 {
+            if product == 0 {
+                continue;
+            }
+            if is_record {
                 let last = slab.start[0] + (slab.count[0] - 1) * slab.stride_of(0);
                 needed = needed.max(last + 1);
+                // Its bytes must have offsets, before they are computed.
+                if header.data_end(needed) > i64::MAX as u64 {
+                    return Err(SelectionError::TooLarge);
+                }
             }
+            let dims = steps.iter().enumerate();
+            let offset: u64 = dims.clone().map(|(d, step)| slab.start[d] * step).sum();
+            let levels = dims.map(|(d, step)| (slab.count[d], step * slab.stride_of(d)));
+            extent.push(Pattern::new(begin + offset, size, levels), elements);
             elements = elements.checked_add(product).ok_or(SelectionError::TooLarge)?;
         }
         if elements > i64::MAX as u64 {
             return Err(SelectionError::TooLarge);
         }
-        Ok(Checked { slabs, elements, records: needed })
+        extent.finish();
+        let whole_records = if is_record { slabs.whole_records(&shape) } else { None };
+        Ok(Checked { elements, records: needed, extent, whole_records })
     }
 }
 
@@ -182,43 +221,40 @@ impl Slab<'_> {
 }
 
 impl Slabs {
-    fn iter(&self) -> impl Iterator<Item = Slab<'_>> {
-        (0..self.len).map(|i| {
-            let at = i * self.rank..(i + 1) * self.rank;
-            let stride = if self.stride.is_empty() { &[][..] } else { &self.stride[at.clone()] };
-            Slab { start: &self.start[at.clone()], count: &self.count[at], stride }
-        })
-    }
-}
-
-impl Checked {
-    /// The byte pattern of each hyperslab that has elements, in the order of the list.
-    pub(crate) fn patterns<'a>(
-        &'a self,
-        header: &'a Header,
-        var: VarId,
-    ) -> impl Iterator<Item = Pattern> + 'a {
-        let steps = file_steps(header, var);
-        let place = header.layout.places[var.0];
-        let size = header.schema.vars.as_slice()[var.0].ty.size();
-        self.slabs.iter().filter(|s| s.count.iter().all(|c| *c > 0)).map(move |slab| {
-            let dims = steps.iter().enumerate();
-            let offset: u64 = dims.clone().map(|(d, step)| slab.start[d] * step).sum();
-            let levels = dims.map(|(d, step)| (slab.count[d], step * slab.stride_of(d)));
-            Pattern::new(place.begin + offset, size, levels)
-        })
+    fn check_rank(&self, rank: usize) -> Result<(), SelectionError> {
+        if self.len == 0 {
+            return Ok(());
+        }
+        let refuse = |given| Err(SelectionError::Rank { expected: rank, given });
+        if self.rank != rank {
+            return refuse(self.rank);
+        }
+        let strides = self.stride.len();
+        let lists = [self.start.len(), self.count.len(), strides];
+        let whole = rank * self.len;
+        match lists.into_iter().find(|n| *n != whole && !(strides == 0 && *n == 0)) {
+            Some(given) => refuse(given),
+            None => Ok(()),
+        }
     }
 
-    /// Whether this is all of records `0..records` and more cannot be selected of them:
-    /// one hyperslab over everything but the first dimension.
-    pub(crate) fn whole_records(&self, shape: &[u64]) -> Option<std::ops::Range<u64>> {
-        let slab = match (self.slabs.len, self.slabs.iter().next()) {
+    /// The records, if this is one hyperslab of whole ones without gaps.
+    fn whole_records(&self, shape: &[u64]) -> Option<Range<u64>> {
+        let slab = match (self.len, self.iter().next()) {
             (1, Some(slab)) => slab,
             _ => return None,
         };
         let whole = (1..shape.len()).all(|d| slab.start[d] == 0 && slab.count[d] == shape[d]);
         let dense = slab.stride_of(0) == 1 || slab.count[0] == 1;
         (whole && dense).then(|| slab.start[0]..slab.start[0] + slab.count[0])
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Slab<'_>> {
+        (0..self.len).map(|i| {
+            let at = i * self.rank..(i + 1) * self.rank;
+            let stride = if self.stride.is_empty() { &[][..] } else { &self.stride[at.clone()] };
+            Slab { start: &self.start[at.clone()], count: &self.count[at], stride }
+        })
     }
 }
 

@@ -292,7 +292,6 @@ impl<'a> Decoder<'a> {
         let len = self.cursor.count_of("the length of the name", 1, object)?;
         let at = self.cursor.offset();
         let bytes = self.cursor.take(len, "the name", object)?;
-        let stored = bytes.len();
         // netCDF-C renames in place to a shorter name by overwriting the rest with zeros, and
         // every reader in C takes the first zero for the end.
         let end = bytes.iter().position(|b| *b == 0);
@@ -309,7 +308,7 @@ impl<'a> Decoder<'a> {
         };
         let normal = name::normalise(&text);
         let object = object.named(&normal);
-        self.padding(stored, "the name", object)?;
+        self.padding(len as usize, "the name", object)?;
         let fault =
             if *normal == *text { name::fault(&text) } else { Some("it is not in normal form C") };
         let fault = fault.or(end.map(|_| "zero bytes after it are counted as part of it"));

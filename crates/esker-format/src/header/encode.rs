@@ -1,6 +1,7 @@
 //! Header to bytes.
 
-use super::Header;
+use super::{DataLayout, Header, NumRecs, Placement};
+use crate::error::DecodeError;
 use crate::schema::{Attribute, DimLen, NamedList, Schema};
 use crate::types::Version;
 
@@ -27,6 +28,22 @@ impl Header {
             (place.stored_vsize(version), place.begin)
         });
         out.bytes
+    }
+}
+
+impl Schema {
+    /// The schema alone as bytes, to send it to another rank: a header without places.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let header_len = header_len(self);
+        let nowhere = Placement { begin: header_len, bytes: 0, vsize: 0 };
+        let places = vec![nowhere; self.vars.len()];
+        let layout = DataLayout { header_len, places, record_begin: None, record_size: 0 };
+        Header { schema: self.clone(), numrecs: NumRecs::Count(0), layout }.encode()
+    }
+
+    /// The schema that [`Schema::to_bytes`] made bytes of.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Schema, DecodeError> {
+        Header::decode(bytes, bytes.len() as u64).map(|header| header.schema)
     }
 }
 

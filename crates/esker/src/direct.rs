@@ -1,0 +1,250 @@
+//! Each rank moves its own runs: no messages, positioned reads and writes in file order.
+
+use std::time::Instant;
+
+use esker_store::File;
+
+use crate::error::Result;
+use crate::hints::{Automatic, Hints};
+use crate::memory::Memory;
+use crate::plan::{Overlap, Piece, Plan};
+use crate::report::{Report, Tally};
+use crate::request::Request;
+
+/// How much of the file is looked at at a time; bounds the list of pieces.
+fn stretch(plan: &Plan<'_>) -> u64 {
+    const LONGEST: u64 = 8 << 20;
+    const PIECES: u64 = 64 * 1024;
+    LONGEST.min(PIECES * plan.summary.mean_run()).max(4096)
+}
+
+/// Calls `act` with the pieces of each stretch that has any, in file order.
+fn each_stretch(
+    plan: &Plan<'_>,
+    overlap: Overlap,
+    mut act: impl FnMut(&[Piece]) -> Result<()>,
+) -> Result<()> {
+    let length = stretch(plan);
+    let mut sweep = plan.sweep();
+    let mut at = plan.summary.first;
+    while let Some(start) = sweep.next_offset(at).filter(|s| *s < plan.summary.end) {
+        at = (start + length).min(plan.summary.end);
+        act(sweep.take(start, at, overlap))?;
+    }
+    Ok(())
+}
+
+/// Writes every piece of the plan.
+pub(crate) fn write(
+    file: &dyn File,
+    plan: &Plan<'_>,
+    requests: &mut [Request<'_>],
+    hints: &Hints,
+    report: &mut Report,
+) -> Result<()> {
+    let limit = hints.write_buffer.max(8) as usize;
+    // Converted bytes that are not written yet, and where they go.
+    let mut block: Vec<u8> = Vec::new();
+    let mut at = 0;
+    let mut tally = Tally::default();
+    each_stretch(plan, Overlap::LaterWins, |pieces| {
+        for piece in pieces {
+            let request = &mut requests[piece.request as usize];
+            let size = request.memory.sides.external.size();
+            let mut done = 0;
+            while done < piece.len {
+                let offset = piece.offset + done;
+                if !block.is_empty() && (at + block.len() as u64 != offset || block.len() >= limit)
+                {
+                    flush(file, at, &mut block, &mut tally, report)?;
+                }
+                if block.is_empty() {
+                    at = offset;
+                }
+                let room = (limit.saturating_sub(block.len()) as u64).max(size);
+                let n = (piece.len - done).min(room - room % size);
+                let start = block.len();
+                block.resize(start + n as usize, 0);
+                let clock = Instant::now();
+                request.pack(piece.element + done / size, &mut block[start..])?;
+                report.phases.convert += clock.elapsed();
+                report.copied += n;
+                done += n;
+            }
+        }
+        Ok(())
+    })?;
+    flush(file, at, &mut block, &mut tally, report)?;
+    report.peak_memory = report.peak_memory.max(limit as u64);
+    report.add(tally);
+    Ok(())
+}
+
+fn flush(
+    file: &dyn File,
+    at: u64,
+    block: &mut Vec<u8>,
+    tally: &mut Tally,
+    report: &mut Report,
+) -> Result<()> {
+    if block.is_empty() {
+        return Ok(());
+    }
+    let clock = Instant::now();
+    file.write_at(at, block)?;
+    report.phases.write += clock.elapsed();
+    tally.wrote(1, block.len() as u64);
+    block.clear();
+    Ok(())
+}
+
+/// Reads every piece of the plan. Gives where the file ended too early, if it did.
+pub(crate) fn read(
+    file: &dyn File,
+    plan: &Plan<'_>,
+    requests: &mut [Request<'_>],
+    hints: &Hints,
+    report: &mut Report,
+) -> Result<Option<u64>> {
+    let limit = hints.read_buffer.max(8);
+    let hole = if hints.ds_read == Automatic::Disable { 0 } else { hints.sieve_hole };
+    let mut reader = Reader { file, block: Vec::new(), limit, hole, tally: Tally::default() };
+    let mut short = None;
+    each_stretch(plan, Overlap::Shared, |pieces| {
+        let end = reader.read(pieces, requests, report)?;
+        short = short.or(end);
+        Ok(())
+    })?;
+    report.peak_memory = report.peak_memory.max(reader.block.len() as u64);
+    report.add(reader.tally);
+    Ok(short)
+}
+
+struct Reader<'f> {
+    file: &'f dyn File,
+    block: Vec<u8>,
+    limit: u64,
+    hole: u64,
+    tally: Tally,
+}
+
+/// From this length on a run is read straight into the caller's memory where that is possible.
+const STRAIGHT: u64 = 32 * 1024;
+
+impl Reader<'_> {
+    fn read(
+        &mut self,
+        pieces: &[Piece],
+        requests: &mut [Request<'_>],
+        report: &mut Report,
+    ) -> Result<Option<u64>> {
+        let mut rest = pieces;
+        let mut short = None;
+        while let Some(first) = rest.first() {
+            let request = &mut requests[first.request as usize];
+            let sides = request.memory.sides;
+            if first.len >= STRAIGHT
+                && let Some(memory) = request.memory.straight(first.element, first.len)
+            {
+                // In parts that stay in the cache between reading and swapping.
+                let parts = memory.chunks_mut(512 << 10);
+                for (i, part) in parts.enumerate() {
+                    let offset = first.offset + i as u64 * (512 << 10);
+                    short = short.or(self.fetch(offset, Into::Caller(part), report)?);
+                    let clock = Instant::now();
+                    Memory::settle(part, sides);
+                    report.phases.convert += clock.elapsed();
+                }
+                request.count(first.len / sides.external.size());
+                rest = &rest[1..];
+                continue;
+            }
+            let group = self.group(rest);
+            let (now, later) = rest.split_at(group);
+            rest = later;
+            let end = now.iter().map(Piece::end).max().unwrap_or(first.end());
+            let long = end - first.offset > self.limit;
+            if long {
+                // One piece longer than the buffer that needs converting.
+                short = short.or(self.convert_long(first, requests, report)?);
+                continue;
+            }
+            short = short.or(self.fetch(first.offset, Into::Block(end - first.offset), report)?);
+            let clock = Instant::now();
+            for piece in now {
+                let at = (piece.offset - first.offset) as usize;
+                let source = &self.block[at..at + piece.len as usize];
+                requests[piece.request as usize].unpack(piece.element, source)?;
+                report.copied += piece.len;
+            }
+            report.phases.convert += clock.elapsed();
+        }
+        Ok(short)
+    }
+
+    /// How many of the pieces are worth one read together with the first.
+    fn group(&self, pieces: &[Piece]) -> usize {
+        let start = pieces[0].offset;
+        let mut end = pieces[0].end();
+        let mut count = 1;
+        for piece in &pieces[1..] {
+            let hole = piece.offset.saturating_sub(end);
+            if hole > self.hole || piece.end().max(end) - start > self.limit {
+                break;
+            }
+            end = end.max(piece.end());
+            count += 1;
+        }
+        count
+    }
+
+    fn convert_long(
+        &mut self,
+        piece: &Piece,
+        requests: &mut [Request<'_>],
+        report: &mut Report,
+    ) -> Result<Option<u64>> {
+        let request = &mut requests[piece.request as usize];
+        let size = request.memory.sides.external.size();
+        let step = (self.limit - self.limit % size).max(size);
+        let mut done = 0;
+        let mut short = None;
+        while done < piece.len {
+            let n = step.min(piece.len - done);
+            short = short.or(self.fetch(piece.offset + done, Into::Block(n), report)?);
+            let clock = Instant::now();
+            request.unpack(piece.element + done / size, &self.block[..n as usize])?;
+            report.phases.convert += clock.elapsed();
+            report.copied += n;
+            done += n;
+        }
+        Ok(short)
+    }
+
+    fn fetch(&mut self, offset: u64, into: Into<'_>, report: &mut Report) -> Result<Option<u64>> {
+        let clock = Instant::now();
+        let target = match into {
+            Into::Caller(memory) => memory,
+            Into::Block(len) => {
+                if self.block.len() < len as usize {
+                    self.block.resize(len as usize, 0);
+                }
+                &mut self.block[..len as usize]
+            }
+        };
+        let n = self.file.read_at(offset, target)?;
+        target[n..].fill(0);
+        report.phases.read += clock.elapsed();
+        self.tally.read(1, n as u64);
+        let end = offset + target.len() as u64;
+        Ok((n < target.len()).then_some(end))
+    }
+}
+
+/// Where bytes are read to.
+enum Into<'m> {
+    /// The caller's memory.
+    Caller(&'m mut [u8]),
+    /// The reader's own block, so many bytes.
+    Block(u64),
+}

@@ -1,0 +1,358 @@
+//! Pieces to their owners and back: rounds of windows, one message per pair of ranks.
+//!
+//! Every function here is collective. A failure of the store does not stop a rank from taking
+//! part in the rounds that are left (the others would wait for it for ever); it is remembered
+//! and becomes everyone's at the end.
+
+use std::mem;
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+use esker_comm::{Communicator, Message, Sending, Tag};
+use esker_store::File;
+
+use crate::error::{Error, Result};
+use crate::hints::{Automatic, Hints};
+use crate::pattern::Run;
+use crate::plan::{Overlap, Piece, Plan};
+use crate::report::{Report, Tally};
+use crate::request::Request;
+use crate::strategy::{Windows, aggregator_number, aggregator_rank};
+use crate::window::Window;
+use crate::wire::{self, RunList};
+
+/// The tag of the pieces that owners send back to readers.
+const REPLY: Tag = 1;
+
+/// What an exchange needs to know.
+pub(crate) struct Exchange<'e> {
+    pub(crate) comm: &'e dyn Communicator,
+    pub(crate) file: &'e dyn File,
+    pub(crate) hints: &'e Hints,
+    pub(crate) windows: Windows,
+}
+
+/// A window on its way to the store.
+type Writing<'s> = ScopedJoinHandle<'s, (Window, Result<()>, Tally, Duration)>;
+
+impl Exchange<'_> {
+    /// The number of this rank among the aggregators, if it is one.
+    fn my_number(&self) -> Option<u64> {
+        let count = self.windows.aggregators as usize;
+        let number = aggregator_number(self.comm.rank(), count, self.comm.size());
+        number.map(|n| n as u64)
+    }
+
+    fn rank_of(&self, aggregator: u64) -> usize {
+        let count = self.windows.aggregators as usize;
+        aggregator_rank(aggregator as usize, count, self.comm.size())
+    }
+
+    /// Writes every rank's pieces.
+    pub(crate) fn write(
+        &self,
+        plan: &Plan<'_>,
+        requests: &mut [Request<'_>],
+        report: &mut Report,
+    ) -> Result<()> {
+        let sieve = self.hints.ds_write != Automatic::Disable;
+        let rounds = self.windows.rounds();
+        let mine = self.my_number();
+        let mut sweep = plan.sweep();
+        let failed = thread::scope(|scope| {
+            let mut failed: Option<Error> = None;
+            let mut window = Window::default();
+            let mut spare = Window::default();
+            let mut writing: Option<Writing<'_>> = None;
+            for round in 0..rounds {
+                let clock = Instant::now();
+                let mut messages = Vec::new();
+                for aggregator in 0..self.windows.aggregators {
+                    let range = self.windows.window(round, aggregator);
+                    let own = mine == Some(aggregator);
+                    if own {
+                        window.reset(range.start, range.end - range.start);
+                    }
+                    let pieces = sweep.take(range.start, range.end, Overlap::LaterWins);
+                    report.copied += pieces.iter().map(|p| p.len).sum::<u64>();
+                    if own {
+                        for piece in pieces {
+                            let target = window.lay(piece.offset, piece.len);
+                            requests[piece.request as usize].pack(piece.element, target)?;
+                        }
+                    } else if !pieces.is_empty() {
+                        let message = pack(range.start, pieces, requests)?;
+                        report.messages += 1;
+                        report.message_bytes += message.len() as u64;
+                        messages.push((self.rank_of(aggregator), message));
+                    }
+                }
+                report.phases.convert += clock.elapsed();
+                let held = messages.iter().map(|(_, m)| m.len() as u64).sum::<u64>();
+                let received = self.exchange(messages, report)?;
+                let came = received.iter().map(|(_, m)| m.len() as u64).sum::<u64>();
+                let memory = held + came + 2 * (window.memory() + spare.memory());
+                report.peak_memory = report.peak_memory.max(memory);
+                let clock = Instant::now();
+                let start = mine.map_or(0, |number| self.windows.window(round, number).start);
+                for (_, message) in received {
+                    report.copied += lay(&mut window, start, &message)?;
+                }
+                report.phases.convert += clock.elapsed();
+                if let Some(writing) = writing.take() {
+                    let (back, outcome) = finish_write(writing, report);
+                    spare = back;
+                    failed = failed.or(outcome.err());
+                }
+                if mine.is_none() || failed.is_some() {
+                    continue;
+                }
+                if round + 1 < rounds {
+                    let (mut full, file) = (mem::take(&mut window), self.file);
+                    window = mem::take(&mut spare);
+                    writing = Some(scope.spawn(move || {
+                        let clock = Instant::now();
+                        let mut tally = Tally::default();
+                        let outcome = full.write(file, sieve, &mut tally);
+                        (full, outcome, tally, clock.elapsed())
+                    }));
+                } else {
+                    let clock = Instant::now();
+                    let mut tally = Tally::default();
+                    failed = window.write(self.file, sieve, &mut tally).err();
+                    report.add(tally);
+                    report.phases.write += clock.elapsed();
+                }
+            }
+            if let Some(writing) = writing.take() {
+                let (_, outcome) = finish_write(writing, report);
+                failed = failed.or(outcome.err());
+            }
+            Ok::<Option<Error>, Error>(failed)
+        })?;
+        report.rounds += rounds;
+        report.aggregators = self.windows.aggregators;
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Reads every rank's pieces. Gives where the file ended too early, if it did.
+    pub(crate) fn read(
+        &self,
+        plan: &Plan<'_>,
+        requests: &mut [Request<'_>],
+        report: &mut Report,
+    ) -> Result<Option<u64>> {
+        let hole = if self.hints.ds_read == Automatic::Disable { 0 } else { self.hints.sieve_hole };
+        let rounds = self.windows.rounds();
+        let mine = self.my_number();
+        let mut sweep = plan.sweep();
+        let mut window = Window::default();
+        let mut failed: Option<Error> = None;
+        let mut short = None;
+        for round in 0..rounds {
+            // What this rank wants of each window of the round.
+            let mut wanted: Vec<(u64, Vec<Piece>)> = Vec::new();
+            let mut messages = Vec::new();
+            let clock = Instant::now();
+            for aggregator in 0..self.windows.aggregators {
+                let range = self.windows.window(round, aggregator);
+                let own = mine == Some(aggregator);
+                if own {
+                    window.reset(range.start, range.end - range.start);
+                }
+                let pieces = sweep.take(range.start, range.end, Overlap::Shared);
+                if pieces.is_empty() {
+                    continue;
+                }
+                if own {
+                    for piece in pieces {
+                        window.lay(piece.offset, piece.len);
+                    }
+                } else {
+                    let mut list = RunList::new(range.start);
+                    for piece in pieces {
+                        list.push(Run { offset: piece.offset, len: piece.len });
+                    }
+                    let message = Message::from(list.finish(false).0);
+                    report.messages += 1;
+                    report.message_bytes += message.len() as u64;
+                    messages.push((self.rank_of(aggregator), message));
+                }
+                wanted.push((aggregator, pieces.to_vec()));
+            }
+            report.phases.convert += clock.elapsed();
+            let asked = self.exchange(messages, report)?;
+            let start = mine.map_or(0, |number| self.windows.window(round, number).start);
+            for (_, message) in &asked {
+                let (runs, _) = wire::open(message, start).ok_or_else(garbled)?;
+                for run in runs {
+                    window.lay(run.offset, run.len);
+                }
+            }
+            let clock = Instant::now();
+            let mut tally = Tally::default();
+            match window.fetch(self.file, hole, &mut tally) {
+                Ok(end) => short = short.or(end),
+                // The askers get their bytes all the same, and the error at the end.
+                Err(error) => failed = failed.or(Some(error)),
+            }
+            report.add(tally);
+            report.phases.read += clock.elapsed();
+            report.peak_memory = report.peak_memory.max(window.memory());
+            let sends = self.reply(&asked, start, &window, report)?;
+            self.collect(mine, &wanted, &window, requests, report)?;
+            Sending::wait_all(sends)?;
+        }
+        report.rounds += rounds;
+        report.aggregators = self.windows.aggregators;
+        failed.map_or(Ok(short), Err)
+    }
+
+    /// Sends every asker the bytes of the runs it asked for, without waiting for it.
+    fn reply(
+        &self,
+        asked: &[(usize, Message)],
+        start: u64,
+        window: &Window,
+        report: &mut Report,
+    ) -> Result<Vec<Sending>> {
+        let mut sends = Vec::new();
+        for (rank, message) in asked {
+            let (runs, _) = wire::open(message, start).ok_or_else(garbled)?;
+            let clock = Instant::now();
+            let mut reply = Vec::with_capacity(runs.clone().map(|r| r.len as usize).sum());
+            for run in runs {
+                reply.extend_from_slice(window.bytes(run.offset, run.len));
+            }
+            report.copied += reply.len() as u64;
+            report.messages += 1;
+            report.message_bytes += reply.len() as u64;
+            report.phases.convert += clock.elapsed();
+            let clock = Instant::now();
+            sends.push(self.comm.isend(*rank, REPLY, Message::from(reply))?);
+            report.phases.exchange += clock.elapsed();
+        }
+        Ok(sends)
+    }
+
+    /// Takes the wanted pieces out of the own window and out of what the owners send.
+    fn collect(
+        &self,
+        mine: Option<u64>,
+        wanted: &[(u64, Vec<Piece>)],
+        window: &Window,
+        requests: &mut [Request<'_>],
+        report: &mut Report,
+    ) -> Result<()> {
+        for (aggregator, pieces) in wanted {
+            report.copied += pieces.iter().map(|p| p.len).sum::<u64>();
+            if mine == Some(*aggregator) {
+                let clock = Instant::now();
+                for piece in pieces {
+                    let bytes = window.bytes(piece.offset, piece.len);
+                    requests[piece.request as usize].unpack(piece.element, bytes)?;
+                }
+                report.phases.convert += clock.elapsed();
+                continue;
+            }
+            let length = union_len(pieces);
+            let rank = self.rank_of(*aggregator);
+            let clock = Instant::now();
+            let reply = self.comm.irecv_sized(rank, REPLY, length as usize)?.wait()?.message;
+            report.phases.exchange += clock.elapsed();
+            let clock = Instant::now();
+            unpack(&reply, pieces, requests)?;
+            report.phases.convert += clock.elapsed();
+        }
+        Ok(())
+    }
+
+    fn exchange(
+        &self,
+        messages: Vec<(usize, Message)>,
+        report: &mut Report,
+    ) -> Result<Vec<(usize, Message)>> {
+        if self.comm.size() == 1 {
+            return Ok(Vec::new());
+        }
+        let clock = Instant::now();
+        let received = self.comm.sparse_exchange(messages)?;
+        report.phases.exchange += clock.elapsed();
+        Ok(received)
+    }
+}
+
+fn garbled() -> Error {
+    Error::Garbled
+}
+
+/// The runs and values of `pieces`, for the owner of the window at `base`.
+fn pack(base: u64, pieces: &[Piece], requests: &mut [Request<'_>]) -> Result<Message> {
+    let mut list = RunList::new(base);
+    for piece in pieces {
+        list.push(Run { offset: piece.offset, len: piece.len });
+    }
+    let (mut message, start) = list.finish(true);
+    let mut rest = &mut message[start..];
+    for piece in pieces {
+        let (target, later) = rest.split_at_mut(piece.len as usize);
+        requests[piece.request as usize].pack(piece.element, target)?;
+        rest = later;
+    }
+    Ok(Message::from(message))
+}
+
+/// Lays the pieces of a message into the window that begins at `base`; gives their bytes.
+fn lay(window: &mut Window, base: u64, message: &[u8]) -> Result<u64> {
+    let (runs, payload) = wire::open(message, base).ok_or_else(garbled)?;
+    let mut rest = payload;
+    for run in runs {
+        let (now, later) = rest.split_at_checked(run.len as usize).ok_or_else(garbled)?;
+        window.lay(run.offset, run.len).copy_from_slice(now);
+        rest = later;
+    }
+    Ok(payload.len() as u64)
+}
+
+/// Bytes that sorted pieces have together, each counted once.
+fn union_len(pieces: &[Piece]) -> u64 {
+    let mut end = 0;
+    let mut total = 0;
+    for piece in pieces {
+        let from = piece.offset.max(end);
+        total += piece.end().saturating_sub(from);
+        end = end.max(piece.end());
+    }
+    total
+}
+
+/// Takes sorted pieces out of their union's bytes.
+fn unpack(bytes: &[u8], pieces: &[Piece], requests: &mut [Request<'_>]) -> Result<()> {
+    // The union's current run: where it begins in the file and in `bytes`.
+    let (mut run, mut at) = (Run { offset: 0, len: 0 }, 0);
+    for piece in pieces {
+        if piece.offset > run.end() || run.len == 0 {
+            at += run.len as usize;
+            run = Run { offset: piece.offset, len: piece.len };
+        } else {
+            run.len = run.end().max(piece.end()) - run.offset;
+        }
+        let from = at + (piece.offset - run.offset) as usize;
+        let source = bytes.get(from..from + piece.len as usize).ok_or_else(garbled)?;
+        requests[piece.request as usize].unpack(piece.element, source)?;
+    }
+    Ok(())
+}
+
+/// Waits for a window that is being written.
+fn finish_write(writing: Writing<'_>, report: &mut Report) -> (Window, Result<()>) {
+    match writing.join() {
+        Ok((window, outcome, tally, time)) => {
+            report.add(tally);
+            report.phases.write += time;
+            (window, outcome)
+        }
+        // A panic in the store is the store's; it goes on in this thread.
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}

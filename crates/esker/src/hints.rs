@@ -1,0 +1,327 @@
+//! Hints: key/value pairs under the names that users of PnetCDF and ROMIO know.
+//!
+//! They come from the options of create and open, from the file that `ROMIO_HINTS` names (lines
+//! of `key value`), and from `PNETCDF_HINTS` (`key=value;key=value`), each overriding the one
+//! before. What is in force is reported by [`Hints::effective`]; a pair that is unknown or wrong
+//! changes nothing and becomes a warning.
+
+use std::path::Path;
+
+use crate::nearest;
+
+/// A choice that the library can make by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Automatic {
+    /// Always.
+    Enable,
+    /// Never.
+    Disable,
+    /// As the plan's numbers say.
+    #[default]
+    Automatic,
+}
+
+/// The values in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Hints {
+    /// `cb_buffer_size`: bytes of a window, the unit that an aggregator owns in a round.
+    pub cb_buffer_size: u64,
+    /// `cb_nodes`: how many ranks aggregate; by default as many on each node as the next says.
+    pub cb_nodes: Option<u64>,
+    /// `nc_num_aggrs_per_node`: aggregators on each node; 0 stands for the number of cores, at
+    /// most 4.
+    pub aggregators_per_node: u64,
+    /// `striping_unit`: windows begin at multiples of this.
+    pub striping_unit: u64,
+    /// `romio_cb_write`: whether collective writes are exchanged.
+    pub cb_write: Automatic,
+    /// `romio_cb_read`: whether collective reads are exchanged.
+    pub cb_read: Automatic,
+    /// `romio_ds_write`: whether holes are read and written back to make one write of many.
+    pub ds_write: Automatic,
+    /// `romio_ds_read`: whether holes are read along to make one read of many.
+    pub ds_read: Automatic,
+    /// `ind_rd_buffer_size`: bytes that an independent read fetches at once.
+    pub read_buffer: u64,
+    /// `ind_wr_buffer_size`: bytes that an independent write converts at once.
+    pub write_buffer: u64,
+    /// `esker_direct_run`: collective writes whose runs are this long on average are not
+    /// exchanged.
+    pub direct_run: Option<u64>,
+    /// `esker_sieve_hole`: holes of at most this many bytes are read along.
+    pub sieve_hole: u64,
+    /// `nc_header_align_size`: the data section begins at a multiple of this.
+    pub header_align: Option<u64>,
+    /// `nc_var_align_size`: fixed-size variables begin at multiples of this.
+    pub var_align: Option<u64>,
+    /// `nc_record_align_size`: the record section begins at a multiple of this.
+    pub record_align: Option<u64>,
+    /// `nc_ibuf_size`: bytes that [`crate::Requests::attach_buffer`] attaches by default.
+    pub ibuf_size: u64,
+    warnings: Vec<String>,
+}
+
+impl Default for Hints {
+    fn default() -> Self {
+        Hints {
+            cb_buffer_size: 16 << 20,
+            cb_nodes: None,
+            aggregators_per_node: 0,
+            striping_unit: 4096,
+            cb_write: Automatic::Automatic,
+            cb_read: Automatic::Automatic,
+            ds_write: Automatic::Automatic,
+            ds_read: Automatic::Automatic,
+            read_buffer: 4 << 20,
+            write_buffer: 512 << 10,
+            direct_run: None,
+            sieve_hole: 16 << 10,
+            header_align: None,
+            var_align: None,
+            record_align: None,
+            ibuf_size: 16 << 20,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// One hint: how its value is set and told.
+struct Hint {
+    name: &'static str,
+    set: fn(&mut Hints, &str) -> Result<(), String>,
+    get: fn(&Hints) -> Option<String>,
+}
+
+macro_rules! size_hint {
+    ($name:literal, $field:ident) => {
+        Hint {
+            name: $name,
+            set: |h, v| {
+                h.$field = positive(v)?;
+                Ok(())
+            },
+            get: |h| Some(h.$field.to_string()),
+        }
+    };
+}
+
+macro_rules! optional_hint {
+    ($name:literal, $field:ident) => {
+        Hint {
+            name: $name,
+            set: |h, v| {
+                h.$field = Some(positive(v)?);
+                Ok(())
+            },
+            get: |h| h.$field.map(|v| v.to_string()),
+        }
+    };
+}
+
+macro_rules! switch_hint {
+    ($name:literal, $field:ident) => {
+        Hint {
+            name: $name,
+            set: |h, v| {
+                h.$field = switch(v)?;
+                Ok(())
+            },
+            get: |h| Some(h.$field.name().to_string()),
+        }
+    };
+}
+
+/// A hint that other libraries act on and this one has no use for.
+macro_rules! ignored_hint {
+    ($name:literal) => {
+        Hint { name: $name, set: |_, _| Ok(()), get: |_| None }
+    };
+}
+
+const TABLE: &[Hint] = &[
+    size_hint!("cb_buffer_size", cb_buffer_size),
+    optional_hint!("cb_nodes", cb_nodes),
+    Hint {
+        name: "nc_num_aggrs_per_node",
+        set: |h, v| {
+            h.aggregators_per_node = number(v)?;
+            Ok(())
+        },
+        get: |h| Some(h.aggregators_per_node.to_string()),
+    },
+    size_hint!("striping_unit", striping_unit),
+    switch_hint!("romio_cb_write", cb_write),
+    switch_hint!("romio_cb_read", cb_read),
+    switch_hint!("romio_ds_write", ds_write),
+    switch_hint!("romio_ds_read", ds_read),
+    size_hint!("ind_rd_buffer_size", read_buffer),
+    size_hint!("ind_wr_buffer_size", write_buffer),
+    optional_hint!("esker_direct_run", direct_run),
+    size_hint!("esker_sieve_hole", sieve_hole),
+    optional_hint!("nc_header_align_size", header_align),
+    optional_hint!("nc_var_align_size", var_align),
+    optional_hint!("nc_record_align_size", record_align),
+    size_hint!("nc_ibuf_size", ibuf_size),
+    ignored_hint!("cb_config_list"),
+    ignored_hint!("romio_no_indep_rw"),
+    ignored_hint!("striping_factor"),
+    ignored_hint!("file_striping"),
+    ignored_hint!("nc_driver"),
+    ignored_hint!("nc_header_read_chunk_size"),
+    ignored_hint!("nc_data_move_chunk_size"),
+    ignored_hint!("nc_in_place_swap"),
+    ignored_hint!("nc_num_subfiles"),
+    ignored_hint!("pnetcdf_subfiling"),
+    ignored_hint!("nc_hash_size_dim"),
+    ignored_hint!("nc_hash_size_var"),
+    ignored_hint!("nc_hash_size_gattr"),
+    ignored_hint!("nc_hash_size_vattr"),
+    ignored_hint!("nc_burst_buf"),
+    ignored_hint!("nc_burst_buf_dirname"),
+    ignored_hint!("nc_burst_buf_del_on_close"),
+    ignored_hint!("nc_burst_buf_flush_buffer_size"),
+    ignored_hint!("nc_burst_buf_overwrite"),
+    ignored_hint!("nc_burst_buf_shared_logs"),
+];
+
+fn number(value: &str) -> Result<u64, String> {
+    value.trim().parse().map_err(|_| "it is not a whole number".to_string())
+}
+
+fn positive(value: &str) -> Result<u64, String> {
+    match number(value)? {
+        0 => Err("it must not be 0".to_string()),
+        n if n > 1 << 40 => Err("it is more than a terabyte".to_string()),
+        n => Ok(n),
+    }
+}
+
+fn switch(value: &str) -> Result<Automatic, String> {
+    match value.trim() {
+        "enable" | "true" => Ok(Automatic::Enable),
+        "disable" | "false" => Ok(Automatic::Disable),
+        "automatic" => Ok(Automatic::Automatic),
+        _ => Err("it is none of enable, disable and automatic".to_string()),
+    }
+}
+
+impl Automatic {
+    fn name(self) -> &'static str {
+        match self {
+            Automatic::Enable => "enable",
+            Automatic::Disable => "disable",
+            Automatic::Automatic => "automatic",
+        }
+    }
+}
+
+impl Hints {
+    /// Sets one hint by its name. A name or value that cannot be used changes nothing and
+    /// becomes a warning.
+    ///
+    /// ```
+    /// use esker::Hints;
+    /// let mut hints = Hints::default();
+    /// hints.set("cb_buffer_size", "4194304");
+    /// hints.set("cb_bufer_size", "1");
+    /// assert_eq!(hints.cb_buffer_size, 4 << 20);
+    /// assert!(hints.warnings()[0].contains("did you mean \"cb_buffer_size\""));
+    /// ```
+    pub fn set(&mut self, name: &str, value: &str) {
+        match TABLE.iter().find(|hint| hint.name == name) {
+            Some(hint) => {
+                if let Err(fault) = (hint.set)(self, value) {
+                    self.warnings.push(format!("hint {name}={value:?} is not used: {fault}"));
+                }
+            }
+            None => {
+                let near = nearest::hint(name, TABLE.iter().map(|hint| hint.name));
+                self.warnings.push(format!("hint {name:?} is unknown{near}"));
+            }
+        }
+    }
+
+    /// The environment's hints on top of these: the file named by `ROMIO_HINTS`, then
+    /// `PNETCDF_HINTS`.
+    pub fn with_environment(mut self) -> Hints {
+        if let Some(path) = std::env::var_os("ROMIO_HINTS") {
+            match std::fs::read_to_string(Path::new(&path)) {
+                Ok(text) => self.set_romio(&text),
+                Err(error) => {
+                    let path = Path::new(&path).display();
+                    self.warnings.push(format!("ROMIO_HINTS names {path}: {error}"));
+                }
+            }
+        }
+        if let Ok(text) = std::env::var("PNETCDF_HINTS") {
+            self.set_pnetcdf(&text);
+        }
+        self
+    }
+
+    /// Sets the hints of a ROMIO file: lines of `key value`, `#` for comments.
+    pub fn set_romio(&mut self, text: &str) {
+        for line in text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')) {
+            match line.split_once(char::is_whitespace) {
+                Some((key, value)) => self.set(key, value.trim()),
+                None => self.warnings.push(format!("ROMIO_HINTS: {line:?} has no value")),
+            }
+        }
+    }
+
+    /// Sets the hints of `PNETCDF_HINTS`: `key=value;key=value`.
+    pub fn set_pnetcdf(&mut self, text: &str) {
+        for pair in text.split(';').map(str::trim).filter(|p| !p.is_empty()) {
+            match pair.split_once('=') {
+                Some((key, value)) => self.set(key.trim(), value.trim()),
+                None => self.warnings.push(format!("PNETCDF_HINTS: {pair:?} is not key=value")),
+            }
+        }
+    }
+
+    /// The values in force, by name.
+    pub fn effective(&self) -> Vec<(&'static str, String)> {
+        TABLE.iter().filter_map(|hint| Some((hint.name, (hint.get)(self)?))).collect()
+    }
+
+    /// What could not be used, in sentences.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Aggregators on one node.
+    pub(crate) fn per_node(&self) -> u64 {
+        match self.aggregators_per_node {
+            0 => std::thread::available_parallelism().map_or(1, |n| n.get() as u64).min(4),
+            n => n,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_are_set_and_told() {
+        let mut hints = Hints::default();
+        hints.set_pnetcdf("cb_nodes=3; romio_cb_write = disable ;;nc_driver=gio;oops;cb_nodes=x");
+        hints.set_romio("# comment\ncb_buffer_size 1000\nalone\n");
+        assert_eq!(hints.cb_nodes, Some(3));
+        assert_eq!(hints.cb_write, Automatic::Disable);
+        assert_eq!(hints.cb_buffer_size, 1000);
+        assert_eq!(hints.warnings().len(), 3, "{:?}", hints.warnings());
+        assert!(hints.effective().contains(&("cb_nodes", "3".to_string())));
+    }
+
+    #[test]
+    fn absurd_values_are_refused() {
+        let mut hints = Hints::default();
+        hints.set("cb_buffer_size", "0");
+        hints.set("cb_buffer_size", "99999999999999999999");
+        hints.set("striping_unit", "9999999999999999");
+        assert_eq!(hints.warnings().len(), 3);
+        assert_eq!(Hints { warnings: Vec::new(), ..hints }, Hints::default());
+    }
+}

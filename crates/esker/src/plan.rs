@@ -1,0 +1,492 @@
+//! What a rank's requests touch, in the order of the file.
+//!
+//! A plan is a pure function of the queue. It keeps hyperslabs as patterns and single runs as
+//! they are, sorted by where they begin, and is swept once from the lowest byte to the
+//! highest: [`Sweep::take`] gives the pieces of the next stretch of the file, sorted, cut at its
+//! borders (never inside an element: one that straddles a border belongs to the stretch it
+//! begins in), and without overlaps. So only what one stretch holds is ever flattened, and where
+//! requests do not interleave nothing is sorted at all (seeds/000 §3.2.4, with the stretch as the
+//! group of the second level).
+
+use std::collections::BinaryHeap;
+
+use crate::pattern::Pattern;
+
+/// Where one request's elements are in the file.
+#[derive(Debug, Default)]
+pub(crate) struct Extent {
+    /// Hyperslabs that are one run, by offset.
+    singles: Vec<Single>,
+    /// The others, with the number of their first element.
+    patterns: Vec<(Pattern, u64)>,
+    /// Bytes of an element in the file.
+    size: u64,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Single {
+    offset: u64,
+    len: u64,
+    element: u64,
+}
+
+impl Extent {
+    pub(crate) fn new(size: u64) -> Extent {
+        Extent { size, ..Extent::default() }
+    }
+
+    /// Adds a hyperslab whose first element is number `element` of the request.
+    pub(crate) fn push(&mut self, pattern: Pattern, element: u64) {
+        match pattern.single() {
+            Some(run) => {
+                // Neighbours in memory and in the file are one run.
+                if let Some(last) = self.singles.last_mut() {
+                    let follows = last.offset + last.len == run.offset
+                        && last.element + last.len / self.size == element;
+                    if follows {
+                        last.len += run.len;
+                        return;
+                    }
+                }
+                self.singles.push(Single { offset: run.offset, len: run.len, element });
+            }
+            None => self.patterns.push((pattern, element)),
+        }
+    }
+
+    /// Sorts what the caller gave in another order.
+    pub(crate) fn finish(&mut self) {
+        if !self.singles.is_sorted_by_key(|s| s.offset) {
+            sort_by_offset(&mut self.singles, |s| s.offset);
+        }
+        self.singles.shrink_to_fit();
+    }
+
+    /// The first byte after everything.
+    pub(crate) fn end(&self) -> u64 {
+        let singles = self.singles.iter().map(|s| s.offset + s.len).max().unwrap_or(0);
+        self.patterns.iter().map(|(p, _)| p.end()).fold(singles, u64::max)
+    }
+
+    fn summary(&self) -> Summary {
+        let mut sum = Summary::default();
+        for single in &self.singles {
+            sum.add(single.offset, single.offset + single.len, 1, single.len);
+        }
+        for (pattern, _) in &self.patterns {
+            let runs = pattern.run_count();
+            sum.add(pattern.first(), pattern.end(), runs, runs * pattern.run_len());
+        }
+        sum
+    }
+}
+
+/// A plan in numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Summary {
+    /// The lowest byte; `u64::MAX` without any.
+    pub(crate) first: u64,
+    /// The first byte after the highest.
+    pub(crate) end: u64,
+    /// Contiguous runs, as the requests have them.
+    pub(crate) runs: u64,
+    /// Bytes.
+    pub(crate) bytes: u64,
+}
+
+impl Default for Summary {
+    fn default() -> Self {
+        Summary { first: u64::MAX, end: 0, runs: 0, bytes: 0 }
+    }
+}
+
+impl Summary {
+    fn add(&mut self, first: u64, end: u64, runs: u64, bytes: u64) {
+        self.first = self.first.min(first);
+        self.end = self.end.max(end);
+        self.runs += runs;
+        self.bytes += bytes;
+    }
+
+    /// The mean length of a run, at least 1.
+    pub(crate) fn mean_run(&self) -> u64 {
+        (self.bytes / self.runs.max(1)).max(1)
+    }
+}
+
+/// A run of the file and the elements of a request that belong there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+    pub(crate) request: u32,
+    pub(crate) element: u64,
+}
+
+impl Piece {
+    pub(crate) fn end(&self) -> u64 {
+        self.offset + self.len
+    }
+
+    /// The order in which overlapping pieces were asked for.
+    fn order(&self) -> (u32, u64) {
+        (self.request, self.element)
+    }
+
+    /// The first border of an element at or after `at`, or the nearer end of the piece.
+    fn cut(&self, at: u64, size: u64) -> u64 {
+        let skipped = at.saturating_sub(self.offset).next_multiple_of(size);
+        self.offset + skipped.min(self.len)
+    }
+
+    /// The part from `start` to `end`, which are borders of elements within it. `size` is an element's.
+    fn part(&self, start: u64, end: u64, size: u64) -> Piece {
+        let skipped = (start - self.offset) / size;
+        Piece { offset: start, len: end - start, element: self.element + skipped, ..*self }
+    }
+}
+
+/// Something in a plan that begins at `first`: all of a request's single runs, or a pattern.
+#[derive(Debug)]
+struct Entry<'a> {
+    first: u64,
+    end: u64,
+    request: u32,
+    what: What<'a>,
+}
+
+#[derive(Debug)]
+enum What<'a> {
+    Singles(&'a [Single]),
+    Pattern(&'a Pattern, u64),
+}
+
+/// All requests of a rank, by where they begin.
+#[derive(Debug)]
+pub(crate) struct Plan<'a> {
+    entries: Vec<Entry<'a>>,
+    sizes: Vec<u64>,
+    pub(crate) summary: Summary,
+}
+
+impl<'a> Plan<'a> {
+    /// The plan of the requests' extents; their numbers are the order in which they overlap.
+    pub(crate) fn new(extents: impl Iterator<Item = &'a Extent>) -> Plan<'a> {
+        let mut entries = Vec::new();
+        let mut summary = Summary::default();
+        let mut sizes = Vec::new();
+        for (request, extent) in extents.enumerate() {
+            let request = request as u32;
+            sizes.push(extent.size);
+            let all = extent.summary();
+            summary.add(all.first, all.end, all.runs, all.bytes);
+            if let Some(first) = extent.singles.first() {
+                let end = extent.singles.iter().map(|s| s.offset + s.len).max().unwrap_or(0);
+                let what = What::Singles(&extent.singles);
+                entries.push(Entry { first: first.offset, end, request, what });
+            }
+            for (pattern, element) in &extent.patterns {
+                let what = What::Pattern(pattern, *element);
+                entries.push(Entry { first: pattern.first(), end: pattern.end(), request, what });
+            }
+        }
+        if !entries.is_sorted_by_key(|e| e.first) {
+            entries.sort_by_key(|e| e.first);
+        }
+        Plan { entries, sizes, summary }
+    }
+
+    /// Bytes that reading everything takes when holes of at most `sieve` bytes are read along.
+    pub(crate) fn sieved(&self, sieve: u64) -> u64 {
+        let of_pattern = |pattern: &Pattern| {
+            let span = pattern.end() - pattern.first();
+            let wanted = pattern.run_count() * pattern.run_len();
+            // Holes of one level are alike; a pattern with short ones is read through.
+            let mean_hole = (span - wanted) / pattern.run_count();
+            if mean_hole <= sieve { span } else { wanted }
+        };
+        let of_singles = |singles: &[Single]| {
+            let mut bytes = 0;
+            let mut end = 0;
+            for single in singles {
+                let hole = single.offset.saturating_sub(end);
+                bytes += single.len + if end > 0 && hole <= sieve { hole } else { 0 };
+                end = single.offset + single.len;
+            }
+            bytes
+        };
+        self.entries
+            .iter()
+            .map(|entry| match entry.what {
+                What::Singles(singles) => of_singles(singles),
+                What::Pattern(pattern, _) => of_pattern(pattern),
+            })
+            .sum()
+    }
+
+    /// Starts at the lowest byte.
+    pub(crate) fn sweep(&self) -> Sweep<'_, 'a> {
+        Sweep { plan: self, next: 0, active: Vec::new(), pieces: Vec::new() }
+    }
+}
+
+/// What overlapping pieces mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Overlap {
+    /// Writing: the later request wins, so the earlier is trimmed.
+    LaterWins,
+    /// Reading: everyone gets the bytes.
+    Shared,
+}
+
+/// A sweep over a plan from the lowest byte to the highest.
+pub(crate) struct Sweep<'p, 'a> {
+    plan: &'p Plan<'a>,
+    /// The first entry that was not reached yet.
+    next: usize,
+    /// Entries reached and not finished, with the place in their list of single runs.
+    active: Vec<(usize, usize)>,
+    pieces: Vec<Piece>,
+}
+
+impl Sweep<'_, '_> {
+    /// The offset of the next byte at or after `from` that is in the plan, or none. May be
+    /// before the first byte of an entry's hole: never later than the true one.
+    pub(crate) fn next_offset(&self, from: u64) -> Option<u64> {
+        let reached = self.active.iter().map(|(entry, at)| {
+            let entry = &self.plan.entries[*entry];
+            match entry.what {
+                What::Singles(list) => list.get(*at).map_or(entry.end, |s| s.offset).max(from),
+                What::Pattern(pattern, _) => {
+                    let run = pattern.runs_after(from).next();
+                    run.map_or(entry.end, |(_, run)| run.offset.max(from))
+                }
+            }
+        });
+        let waiting = self.plan.entries.get(self.next).map(|e| e.first.max(from));
+        reached.chain(waiting).min()
+    }
+
+    /// The pieces in `start..end`, sorted and cut there; the last may reach beyond `end` by less
+    /// than an element. Each call begins where the one before it ended, or later.
+    pub(crate) fn take(&mut self, start: u64, end: u64, overlap: Overlap) -> &[Piece] {
+        let entries = &self.plan.entries;
+        while let Some(entry) = entries.get(self.next).filter(|e| e.first < end) {
+            debug_assert!(entry.first < end);
+            self.active.push((self.next, 0));
+            self.next += 1;
+        }
+        self.pieces.clear();
+        let pieces = &mut self.pieces;
+        self.active.retain_mut(|(number, at)| {
+            let entry = &entries[*number];
+            let size = self.plan.sizes[entry.request as usize];
+            let mut add = |piece: Piece| {
+                let (from, to) = (piece.cut(start, size), piece.cut(end, size));
+                if from < to {
+                    pieces.push(piece.part(from, to, size));
+                }
+            };
+            match entry.what {
+                What::Singles(list) => {
+                    let mut here = *at;
+                    while let Some(s) = list.get(here).filter(|s| s.offset < end) {
+                        let (offset, len) = (s.offset, s.len);
+                        add(Piece { offset, len, request: entry.request, element: s.element });
+                        here += 1;
+                    }
+                    // A run that goes on after the end is looked at again.
+                    while *at < here && list[*at].offset + list[*at].len <= end {
+                        *at += 1;
+                    }
+                    *at < list.len()
+                }
+                What::Pattern(pattern, first) => {
+                    let per_run = pattern.run_len() / size;
+                    let runs = pattern.runs_after(start);
+                    for (number, run) in runs.take_while(|(_, run)| run.offset < end) {
+                        let element = first + number * per_run;
+                        let request = entry.request;
+                        add(Piece { offset: run.offset, len: run.len, request, element });
+                    }
+                    entry.end > end
+                }
+            }
+        });
+        if !pieces.is_sorted_by_key(|p| p.offset) {
+            sort_by_offset(pieces, |p| p.offset);
+        }
+        if overlap == Overlap::LaterWins && pieces.windows(2).any(|w| w[0].end() > w[1].offset) {
+            *pieces = later_wins(pieces, &self.plan.sizes);
+        }
+        pieces
+    }
+}
+
+/// Sorted pieces without overlaps: where several have a byte, the one asked for last has it.
+fn later_wins(sorted: &[Piece], sizes: &[u64]) -> Vec<Piece> {
+    let mut out: Vec<Piece> = Vec::with_capacity(sorted.len());
+    // Pieces that reach the current offset, the latest on top.
+    let mut open: BinaryHeap<((u32, u64), usize)> = BinaryHeap::new();
+    let mut at = 0;
+    let mut next = 0;
+    loop {
+        while open.peek().is_some_and(|(_, piece)| sorted[*piece].end() <= at) {
+            open.pop();
+        }
+        if open.is_empty() {
+            match sorted.get(next) {
+                None => return out,
+                Some(piece) => at = at.max(piece.offset),
+            }
+        }
+        while let Some(piece) = sorted.get(next).filter(|p| p.offset <= at) {
+            open.push((piece.order(), next));
+            next += 1;
+        }
+        let Some((_, top)) = open.peek().copied() else { continue };
+        if sorted[top].end() <= at {
+            continue;
+        }
+        // The top one holds until it ends or a later one begins.
+        let mut until = sorted[top].end();
+        for piece in sorted[next..].iter().take_while(|p| p.offset < until) {
+            if piece.order() > sorted[top].order() {
+                until = piece.offset;
+                break;
+            }
+        }
+        let size = sizes[sorted[top].request as usize];
+        let part = sorted[top].part(at, until, size);
+        match out.last_mut() {
+            // Parts of one piece that were cut for nothing grow together again.
+            Some(last)
+                if last.end() == part.offset
+                    && last.request == part.request
+                    && last.element + last.len / size == part.element =>
+            {
+                last.len += part.len;
+            }
+            _ => out.push(part),
+        }
+        at = until;
+    }
+}
+
+/// Sorts by offset, keeping the order of equal ones: a radix sort on the bytes in which the
+/// offsets differ, which for a million short runs takes a third of a comparison sort's time.
+fn sort_by_offset<T: Copy>(items: &mut Vec<T>, offset: impl Fn(&T) -> u64) {
+    const SMALL: usize = 4096;
+    if items.len() < SMALL {
+        items.sort_by_key(|item| offset(item));
+        return;
+    }
+    let lowest = items.iter().map(&offset).min().unwrap_or(0);
+    let highest = items.iter().map(&offset).max().unwrap_or(0);
+    let bits = u64::BITS - (highest - lowest).leading_zeros();
+    const DIGIT: u32 = 11;
+    let mut from = std::mem::take(items);
+    let mut to = from.clone();
+    for shift in (0..bits).step_by(DIGIT as usize) {
+        let digit = |item: &T| ((offset(item) - lowest) >> shift) as usize & ((1 << DIGIT) - 1);
+        let mut starts = [0usize; 1 << DIGIT];
+        for item in &from {
+            starts[digit(item)] += 1;
+        }
+        let mut sum = 0;
+        for start in &mut starts {
+            (*start, sum) = (sum, sum + *start);
+        }
+        for item in &from {
+            let place = &mut starts[digit(item)];
+            to[*place] = *item;
+            *place += 1;
+        }
+        std::mem::swap(&mut from, &mut to);
+    }
+    *items = from;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn extent(runs: &[(u64, u64)]) -> Extent {
+        let mut extent = Extent::new(1);
+        let mut element = 0;
+        for (offset, len) in runs {
+            extent.push(Pattern::new(*offset, 1, [(*len, 1)].into_iter()), element);
+            element += len;
+        }
+        extent.finish();
+        extent
+    }
+
+    /// Who has each byte after all requests were applied one after the other.
+    fn model(requests: &[Vec<(u64, u64)>]) -> std::collections::BTreeMap<u64, (u32, u64)> {
+        let mut bytes = std::collections::BTreeMap::new();
+        for (request, runs) in requests.iter().enumerate() {
+            let mut element = 0;
+            for (offset, len) in runs {
+                for i in 0..*len {
+                    bytes.insert(offset + i, (request as u32, element));
+                    element += 1;
+                }
+            }
+        }
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn a_sweep_gives_every_byte_to_its_last_writer(
+            requests in proptest::collection::vec(
+                proptest::collection::vec((0u64..300, 1u64..40), 0..6), 1..5),
+            step in 1u64..200,
+        ) {
+            let extents: Vec<Extent> = requests.iter().map(|runs| extent(runs)).collect();
+            let plan = Plan::new(extents.iter());
+            let mut sweep = plan.sweep();
+            let mut found = std::collections::BTreeMap::new();
+            let mut at = 0;
+            while at < 400 {
+                let pieces = sweep.take(at, at + step, Overlap::LaterWins);
+                for piece in pieces {
+                    prop_assert!(piece.offset >= at && piece.end() <= at + step);
+                    for i in 0..piece.len {
+                        let byte = (piece.request, piece.element + i);
+                        prop_assert!(found.insert(piece.offset + i, byte).is_none());
+                    }
+                }
+                at += step;
+                if let Some(next) = sweep.next_offset(at) {
+                    prop_assert!(next >= at);
+                }
+            }
+            prop_assert_eq!(found, model(&requests));
+        }
+
+        #[test]
+        fn a_radix_sort_sorts_and_keeps_equals_in_order(
+            mut keys in proptest::collection::vec(0u64..1_000_000, 4096..6000)
+        ) {
+            let mut items: Vec<(u64, usize)> = keys.drain(..).enumerate().map(|(i, k)| (k, i)).collect();
+            let mut expected = items.clone();
+            expected.sort_by_key(|i| i.0);
+            sort_by_offset(&mut items, |i| i.0);
+            prop_assert_eq!(items, expected);
+        }
+    }
+
+    #[test]
+    fn neighbours_become_one_run() {
+        let extent = extent(&[(10, 5), (15, 5), (30, 2)]);
+        assert_eq!(extent.singles.len(), 2);
+        assert_eq!(extent.end(), 32);
+        let plan = Plan::new([&extent].into_iter());
+        assert_eq!(plan.summary, Summary { first: 10, end: 32, runs: 2, bytes: 12 });
+        assert_eq!(plan.sieved(9), 12);
+        assert_eq!(plan.sieved(10), 22);
+    }
+}

@@ -1,0 +1,205 @@
+//! Who moves what: direct, or through owners of windows. Pure functions of small numbers.
+
+use esker_comm::{Communicator, ReduceOp, Reduction};
+
+use crate::error::Result;
+use crate::hints::{Automatic, Hints};
+use crate::plan::Summary;
+
+/// What all ranks together have, from one reduction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Together {
+    /// The lowest byte of all.
+    pub(crate) first: u64,
+    /// The first byte after the highest.
+    pub(crate) end: u64,
+    /// The largest number of bytes that a rank has.
+    pub(crate) most_bytes: u64,
+    /// The shortest mean run of a rank that has any.
+    pub(crate) mean_run: u64,
+    /// The largest number of bytes that a rank would read by sieving, for each byte it wants.
+    pub(crate) waste: u64,
+    /// The most records that a rank needs.
+    pub(crate) records: u64,
+}
+
+/// What one rank brings to the reduction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Mine {
+    pub(crate) summary: Summary,
+    pub(crate) waste: u64,
+    pub(crate) records: u64,
+}
+
+impl Together {
+    /// One reduction over all ranks of what they write and what they read.
+    pub(crate) fn reduce(comm: &dyn Communicator, mine: [Mine; 2]) -> Result<[Together; 2]> {
+        // Everything as a maximum: the lowest as the highest complement.
+        let mut values = [0; 12];
+        for (Mine { summary, waste, records }, values) in mine.iter().zip(values.chunks_mut(6)) {
+            let mean_run = if summary.runs == 0 { u64::MAX } else { summary.mean_run() };
+            let Summary { first, end, bytes, .. } = *summary;
+            values.copy_from_slice(&[!first, end, bytes, !mean_run, *waste, *records]);
+        }
+        comm.all_reduce(Reduction::U64(&mut values), ReduceOp::Max)?;
+        let [first, end, most_bytes, mean_run, waste, records, rest @ ..] = values;
+        let write =
+            Together { first: !first, end, most_bytes, mean_run: !mean_run, waste, records };
+        let [first, end, most_bytes, mean_run, waste, records] = rest;
+        let read = Together { first: !first, end, most_bytes, mean_run: !mean_run, waste, records };
+        Ok([write, read])
+    }
+
+    /// What one rank alone has.
+    pub(crate) fn alone(summary: Summary) -> Together {
+        let Summary { first, end, bytes, .. } = summary;
+        let mean_run = summary.mean_run();
+        Together { first, end, most_bytes: bytes, mean_run, waste: 0, records: 0 }
+    }
+
+    /// Whether nobody has anything.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.end <= self.first
+    }
+}
+
+/// How the file is cut into windows: round after round, one for each aggregator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Windows {
+    first: u64,
+    end: u64,
+    /// Bytes of a window.
+    window: u64,
+    /// How many owners there are.
+    pub(crate) aggregators: u64,
+}
+
+/// Memory for the list of pieces of one round, in bytes for each byte of a window: bounds
+/// what runs of a few bytes can take.
+const PIECES_FOR_WINDOW: u64 = 8;
+
+/// Bytes of an entry in that list.
+const PIECE: u64 = 32;
+
+impl Windows {
+    /// The windows for what all ranks have together.
+    pub(crate) fn new(together: &Together, hints: &Hints, aggregators: u64) -> Windows {
+        let unit = hints.striping_unit.clamp(1, hints.cb_buffer_size.max(1));
+        let first = together.first - together.first % unit;
+        let span = together.end - first;
+        // Short runs make long lists: then a window is smaller.
+        let for_pieces = hints.cb_buffer_size / PIECE * PIECES_FOR_WINDOW * together.mean_run;
+        let most = hints.cb_buffer_size.min(for_pieces.max(unit)).max(1);
+        let window = span.div_ceil(aggregators).next_multiple_of(unit).min(most);
+        // Whole stripes, unless a buffer does not hold one.
+        let window = if window > unit { window - window % unit } else { window };
+        Windows { first, end: together.end, window: window.max(1), aggregators }
+    }
+
+    /// How many rounds it takes.
+    pub(crate) fn rounds(&self) -> u64 {
+        (self.end - self.first).div_ceil(self.window * self.aggregators)
+    }
+
+    /// The window of an aggregator in a round; empty beyond the end.
+    pub(crate) fn window(&self, round: u64, aggregator: u64) -> std::ops::Range<u64> {
+        let number = round * self.aggregators + aggregator;
+        let start = (self.first + number * self.window).min(self.end);
+        start..(start + self.window).min(self.end)
+    }
+}
+
+/// Runs of at least this many bytes, on average and on every rank, are not exchanged: a
+/// system call for each costs less than the copy to an owner.
+const DIRECT_WRITE: u64 = 16 * 1024;
+
+/// A rank that reads at most so many bytes for each byte it wants reads for itself.
+const DIRECT_READ_WASTE: u64 = 4;
+
+/// Whether a collective write exchanges.
+pub(crate) fn exchanges_write(together: &Together, hints: &Hints) -> bool {
+    match hints.cb_write {
+        Automatic::Enable => true,
+        Automatic::Disable => false,
+        // Also with one rank: short runs that lie close together become one write.
+        Automatic::Automatic => together.mean_run < hints.direct_run.unwrap_or(DIRECT_WRITE),
+    }
+}
+
+/// Whether a collective read exchanges.
+pub(crate) fn exchanges_read(together: &Together, hints: &Hints, ranks: usize) -> bool {
+    match hints.cb_read {
+        Automatic::Enable => true,
+        Automatic::Disable => false,
+        Automatic::Automatic => ranks > 1 && together.waste > DIRECT_READ_WASTE,
+    }
+}
+
+/// How many ranks own windows.
+pub(crate) fn aggregators(ranks: usize, nodes: usize, hints: &Hints) -> usize {
+    let wanted = match hints.cb_nodes {
+        Some(count) => count as usize,
+        None => nodes * hints.per_node() as usize,
+    };
+    wanted.clamp(1, ranks)
+}
+
+/// The rank that aggregator number `number` of `count` is: evenly spread over all ranks, which
+/// is evenly over the nodes, since ranks of a node are usually neighbours.
+pub(crate) fn aggregator_rank(number: usize, count: usize, ranks: usize) -> usize {
+    number * ranks / count
+}
+
+/// The number of the aggregator that `rank` is, if it is one.
+pub(crate) fn aggregator_number(rank: usize, count: usize, ranks: usize) -> Option<usize> {
+    let number = (rank * count).div_ceil(ranks);
+    (number < count && aggregator_rank(number, count, ranks) == rank).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn windows_cover_the_range_once(
+            first in 0u64..10_000, len in 1u64..1_000_000, aggregators in 1u64..9,
+            buffer in 1u64..100_000, unit in 1u64..50_000, mean_run in 1u64..10_000,
+        ) {
+            let together = Together {
+                first, end: first + len, most_bytes: len, mean_run, waste: 1, records: 0,
+            };
+            let mut hints = Hints::default();
+            (hints.cb_buffer_size, hints.striping_unit) = (buffer, unit);
+            let windows = Windows::new(&together, &hints, aggregators);
+            let mut at = None;
+            for round in 0..windows.rounds() {
+                for aggregator in 0..aggregators {
+                    let window = windows.window(round, aggregator);
+                    prop_assert!(window.end - window.start <= buffer);
+                    if let Some(at) = at {
+                        prop_assert_eq!(window.start, at);
+                    } else {
+                        prop_assert!(window.start <= first);
+                    }
+                    at = Some(window.end);
+                }
+            }
+            prop_assert_eq!(at, Some(first + len));
+        }
+
+        #[test]
+        fn every_aggregator_is_a_rank_of_its_own(ranks in 1usize..200, count in 1usize..200) {
+            let count = count.min(ranks);
+            let mut found = Vec::new();
+            for rank in 0..ranks {
+                if let Some(number) = aggregator_number(rank, count, ranks) {
+                    prop_assert_eq!(aggregator_rank(number, count, ranks), rank);
+                    found.push(number);
+                }
+            }
+            prop_assert_eq!(found, (0..count).collect::<Vec<_>>());
+        }
+    }
+}

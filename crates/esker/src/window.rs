@@ -1,0 +1,233 @@
+//! A stretch of the file in the hands of its owner: bytes, and which of them are known.
+
+use esker_store::File;
+
+use crate::error::Result;
+use crate::report::Tally;
+
+/// A buffer for a stretch of the file with one bit for each byte that was laid into it.
+#[derive(Debug, Default)]
+pub(crate) struct Window {
+    start: u64,
+    bytes: Vec<u8>,
+    known: Vec<u64>,
+    /// Bytes below the first and above the last known one are not part of the stretch yet.
+    first: usize,
+    end: usize,
+}
+
+/// A window reaches this far beyond its nominal end, for an element that begins in it.
+pub(crate) const SLACK: usize = 8;
+
+/// When the covered runs are at least this long on average, each is written for itself;
+/// otherwise the holes are read and the whole is one write.
+const WRITE_APART: usize = 64 * 1024;
+
+impl Window {
+    /// Makes it the empty window of `len` bytes from `start` on.
+    pub(crate) fn reset(&mut self, start: u64, len: u64) {
+        let len = len as usize + SLACK;
+        self.start = start;
+        // What the bytes hold does not matter until they are known.
+        self.bytes.resize(len, 0);
+        self.known.clear();
+        self.known.resize(len.div_ceil(64), 0);
+        (self.first, self.end) = (len, 0);
+    }
+
+    /// Whether nothing was laid into it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.end == 0
+    }
+
+    /// The place for `len` bytes of the file at `offset`, which count as known from now on.
+    pub(crate) fn lay(&mut self, offset: u64, len: u64) -> &mut [u8] {
+        let at = (offset - self.start) as usize;
+        let end = at + len as usize;
+        self.first = self.first.min(at);
+        self.end = self.end.max(end);
+        mark(&mut self.known, at, end);
+        &mut self.bytes[at..end]
+    }
+
+    /// The bytes of the file at `offset`.
+    pub(crate) fn bytes(&self, offset: u64, len: u64) -> &[u8] {
+        let at = (offset - self.start) as usize;
+        &self.bytes[at..at + len as usize]
+    }
+
+    /// Bytes that it takes.
+    pub(crate) fn memory(&self) -> u64 {
+        (self.bytes.len() + self.known.len() * 8) as u64
+    }
+
+    /// The stretches of known bytes, in order, as places in the buffer.
+    fn covered(&self) -> Covered<'_> {
+        Covered { known: &self.known, at: self.first, end: self.end }
+    }
+
+    /// Writes what is known. May read what lies between, if that makes it one write and
+    /// `sieve` allows it; nobody else writes within the window.
+    pub(crate) fn write(&mut self, file: &dyn File, sieve: bool, tally: &mut Tally) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let mut runs = 0;
+        let mut covered = 0;
+        for (from, to) in self.covered() {
+            runs += 1;
+            covered += to - from;
+        }
+        if runs > 1 && sieve && covered / runs < WRITE_APART {
+            self.read_holes(file, tally)?;
+            runs = 1;
+        }
+        if runs == 1 {
+            let bytes = &self.bytes[self.first..self.end];
+            file.write_at(self.start + self.first as u64, bytes)?;
+            tally.wrote(1, bytes.len() as u64);
+            return Ok(());
+        }
+        for (from, to) in self.covered() {
+            file.write_at(self.start + from as u64, &self.bytes[from..to])?;
+            tally.wrote(1, (to - from) as u64);
+        }
+        Ok(())
+    }
+
+    /// Fetches what the file has where nothing was laid.
+    fn read_holes(&mut self, file: &dyn File, tally: &mut Tally) -> Result<()> {
+        let mut there = vec![0; self.end - self.first];
+        let n = file.read_at(self.start + self.first as u64, &mut there)?;
+        tally.read(1, n as u64);
+        // Beyond the end of the file there are zeros to be.
+        let mut hole = self.first;
+        let covered: Vec<(usize, usize)> = self.covered().collect();
+        for (from, to) in covered {
+            self.bytes[hole..from].copy_from_slice(&there[hole - self.first..from - self.first]);
+            hole = to;
+        }
+        Ok(())
+    }
+
+    /// Reads the bytes of the runs that were laid, and those between them where that is
+    /// cheaper. The runs are then in the buffer. Gives where the file ended too early, if so.
+    pub(crate) fn fetch(
+        &mut self,
+        file: &dyn File,
+        sieve: u64,
+        tally: &mut Tally,
+    ) -> Result<Option<u64>> {
+        let mut groups: Vec<(usize, usize)> = Vec::new();
+        for (from, to) in self.covered() {
+            match groups.last_mut() {
+                Some((_, end)) if from - *end <= sieve as usize => *end = to,
+                _ => groups.push((from, to)),
+            }
+        }
+        for (from, to) in groups {
+            let offset = self.start + from as u64;
+            let n = file.read_at(offset, &mut self.bytes[from..to])?;
+            tally.read(1, n as u64);
+            if n < to - from {
+                self.bytes[from + n..to].fill(0);
+                return Ok(Some(offset + (to - from) as u64));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Sets the bits `from..to`.
+fn mark(bits: &mut [u64], from: usize, to: usize) {
+    if from == to {
+        return;
+    }
+    let (first, last) = (from / 64, (to - 1) / 64);
+    let low = !0u64 << (from % 64);
+    let high = !0u64 >> (63 - (to - 1) % 64);
+    if first == last {
+        bits[first] |= low & high;
+        return;
+    }
+    bits[first] |= low;
+    bits[first + 1..last].fill(!0);
+    bits[last] |= high;
+}
+
+/// The stretches of set bits.
+struct Covered<'a> {
+    known: &'a [u64],
+    at: usize,
+    end: usize,
+}
+
+impl Covered<'_> {
+    /// The first place at or after `at` whose bit is `wanted`, or the end.
+    fn border(&self, at: usize, wanted: bool) -> usize {
+        let mut word = at / 64;
+        let Some(bits) = self.known.get(word) else { return self.end };
+        let flip = |bits: u64| if wanted { bits } else { !bits };
+        let mut bits = flip(*bits) & (!0 << (at % 64));
+        while bits == 0 {
+            word += 1;
+            match self.known.get(word) {
+                Some(next) => bits = flip(*next),
+                None => return self.end,
+            }
+        }
+        (word * 64 + bits.trailing_zeros() as usize).min(self.end)
+    }
+}
+
+impl Iterator for Covered<'_> {
+    type Item = (usize, usize);
+
+    fn next(&mut self) -> Option<(usize, usize)> {
+        if self.at >= self.end {
+            return None;
+        }
+        let from = self.border(self.at, true);
+        let to = self.border(from, false);
+        self.at = to;
+        (from < to).then_some((from, to))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use esker_store::{CreateMode, MemoryStore, Store};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_window_writes_what_was_laid_and_nothing_else(
+            runs in proptest::collection::vec((0u64..500, 1u64..80), 0..30),
+            sieve: bool,
+            before in 0usize..700,
+        ) {
+            let store = MemoryStore::default();
+            let file = store.create("f".as_ref(), CreateMode::New).unwrap();
+            let mut expected: Vec<u8> = (0..before).map(|i| i as u8 | 1).collect();
+            file.write_at(0, &expected).unwrap();
+            let mut window = Window::default();
+            window.reset(100, 600);
+            for (i, (offset, len)) in runs.iter().enumerate() {
+                let value = 2 * (i as u8 + 1);
+                window.lay(100 + offset, *len).fill(value);
+                let (from, to) = (100 + *offset as usize, (100 + offset + len) as usize);
+                expected.resize(expected.len().max(to), 0);
+                expected[from..to].fill(value);
+            }
+            let mut known = vec![false; 1200];
+            for (offset, len) in &runs {
+                known[(100 + offset) as usize..(100 + offset + len) as usize].fill(true);
+            }
+            let from_runs: usize = window.covered().map(|(from, to)| to - from).sum();
+            prop_assert_eq!(from_runs, known.iter().filter(|k| **k).count());
+            window.write(&*file, sieve, &mut Tally::default()).unwrap();
+            prop_assert_eq!(store.bytes("f".as_ref()).unwrap(), expected);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! What pieces look like between ranks: the runs as small numbers, then their bytes.
+//!
+//! Runs come as triples of variable-length integers: the distance from the end of the run
+//! before, the length, and how often the same distance and length repeat. A regular pattern is
+//! one triple, whatever its length; an irregular one costs three bytes or a few more a run.
+
+use crate::pattern::Run;
+
+/// Collects runs in ascending order; neighbours become one.
+#[derive(Debug)]
+pub(crate) struct RunList {
+    bytes: Vec<u8>,
+    /// Where the runs so far end.
+    at: u64,
+    open: Option<Run>,
+    triple: Option<Triple>,
+    total: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Triple {
+    gap: u64,
+    len: u64,
+    repeat: u64,
+}
+
+impl RunList {
+    /// Runs at or after `base`.
+    pub(crate) fn new(base: u64) -> RunList {
+        RunList { bytes: Vec::new(), at: base, open: None, triple: None, total: 0 }
+    }
+
+    /// Adds a run that begins at or after the last one's begin. What it shares with that one
+    /// counts once.
+    pub(crate) fn push(&mut self, run: Run) {
+        match &mut self.open {
+            Some(open) if run.offset <= open.end() => {
+                let end = open.end().max(run.end());
+                open.len = end - open.offset;
+            }
+            _ => {
+                self.close();
+                self.open = Some(run);
+            }
+        }
+    }
+
+    fn close(&mut self) {
+        let Some(run) = self.open.take() else { return };
+        let (gap, len) = (run.offset - self.at, run.len);
+        self.at = run.end();
+        self.total += len;
+        match &mut self.triple {
+            Some(t) if t.gap == gap && t.len == len => t.repeat += 1,
+            _ => {
+                self.flush();
+                self.triple = Some(Triple { gap, len, repeat: 1 });
+            }
+        }
+    }
+
+    fn flush(&mut self) {
+        if let Some(t) = self.triple.take() {
+            put(&mut self.bytes, t.gap);
+            put(&mut self.bytes, t.len);
+            put(&mut self.bytes, t.repeat);
+        }
+    }
+
+    /// The message: the list, with room for the bytes of the runs (zeros) behind it if
+    /// `payload`. Gives it and where the payload begins.
+    pub(crate) fn finish(mut self, payload: bool) -> (Vec<u8>, usize) {
+        self.close();
+        self.flush();
+        let total = if payload { self.total as usize } else { 0 };
+        let mut message = Vec::with_capacity(8 + self.bytes.len() + total);
+        message.extend((self.bytes.len() as u64).to_le_bytes());
+        message.extend(&self.bytes);
+        let start = message.len();
+        message.resize(start + total, 0);
+        (message, start)
+    }
+}
+
+fn put(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
+/// The runs of a message made by [`RunList::finish`], and its payload.
+pub(crate) fn open(message: &[u8], base: u64) -> Option<(RunsOf<'_>, &[u8])> {
+    let (len, rest) = message.split_first_chunk::<8>()?;
+    let (list, payload) = rest.split_at_checked(u64::from_le_bytes(*len) as usize)?;
+    Some((RunsOf { list, at: base, triple: Triple { gap: 0, len: 0, repeat: 0 } }, payload))
+}
+
+/// Iterator over the runs of a message.
+#[derive(Debug, Clone)]
+pub(crate) struct RunsOf<'m> {
+    list: &'m [u8],
+    at: u64,
+    triple: Triple,
+}
+
+impl RunsOf<'_> {
+    fn take(&mut self) -> Option<u64> {
+        let mut value = 0;
+        let mut shift = 0;
+        loop {
+            let (byte, rest) = self.list.split_first()?;
+            self.list = rest;
+            value |= u64::from(byte & 0x7f).checked_shl(shift)?;
+            if byte & 0x80 == 0 {
+                return Some(value);
+            }
+            shift += 7;
+        }
+    }
+}
+
+impl Iterator for RunsOf<'_> {
+    type Item = Run;
+
+    fn next(&mut self) -> Option<Run> {
+        if self.triple.repeat == 0 {
+            self.triple = Triple { gap: self.take()?, len: self.take()?, repeat: self.take()? };
+        }
+        self.triple.repeat -= 1;
+        let run = Run { offset: self.at + self.triple.gap, len: self.triple.len };
+        self.at = run.end();
+        Some(run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn runs_come_back_merged(
+            base in 0u64..1000,
+            steps in proptest::collection::vec((0u64..300, 1u64..200), 0..50),
+        ) {
+            let mut list = RunList::new(base);
+            let mut expected: Vec<Run> = Vec::new();
+            let mut at = base;
+            for (gap, len) in steps {
+                let run = Run { offset: at + gap, len };
+                at = run.end();
+                list.push(run);
+                match expected.last_mut() {
+                    Some(last) if last.end() == run.offset => last.len += run.len,
+                    _ => expected.push(run),
+                }
+            }
+            let total: u64 = expected.iter().map(|r| r.len).sum();
+            let (message, start) = list.finish(true);
+            let (runs, payload) = open(&message, base).unwrap();
+            prop_assert_eq!(payload.len() as u64, total);
+            prop_assert_eq!(message.len() - start, payload.len());
+            prop_assert_eq!(runs.collect::<Vec<_>>(), expected);
+        }
+    }
+
+    #[test]
+    fn a_regular_pattern_is_a_few_bytes() {
+        let mut list = RunList::new(0);
+        for i in 0..100_000 {
+            list.push(Run { offset: 64 + i * 128, len: 64 });
+        }
+        assert!(list.finish(false).0.len() < 20);
+    }
+}

@@ -1,0 +1,54 @@
+//! Random lives of datasets on thread-ranks agree with a plain array.
+
+mod scenario;
+
+use std::sync::Arc;
+
+use esker::{Communicator, SelfComm};
+
+/// How many seeds for each number of ranks; more with ESKER_SEEDS.
+fn seeds() -> u64 {
+    std::env::var("ESKER_SEEDS").ok().and_then(|n| n.parse().ok()).unwrap_or(60)
+}
+
+fn on_threads(ranks: usize, seeds: std::ops::Range<u64>) {
+    let dir = tempfile::tempdir().unwrap();
+    for seed in seeds {
+        let path = dir.path().join("run.nc");
+        esker::launch(ranks, |comm| scenario::run(seed, comm, &path));
+    }
+}
+
+#[test]
+fn one_process_agrees_with_the_model() {
+    let dir = tempfile::tempdir().unwrap();
+    for seed in 0..seeds() {
+        let comm: Arc<dyn Communicator> = Arc::new(SelfComm::new());
+        scenario::run(seed, comm, &dir.path().join("run.nc"));
+    }
+}
+
+#[test]
+fn two_ranks_agree_with_the_model() {
+    on_threads(2, 1000..1000 + seeds());
+}
+
+#[test]
+fn three_ranks_agree_with_the_model() {
+    on_threads(3, 2000..2000 + seeds());
+}
+
+#[test]
+fn four_ranks_agree_with_the_model() {
+    on_threads(4, 3000..3000 + seeds());
+}
+
+#[test]
+fn seven_ranks_agree_with_the_model() {
+    on_threads(7, 4000..4000 + seeds() / 2);
+}
+
+#[test]
+fn sixteen_ranks_agree_with_the_model() {
+    on_threads(16, 5000..5000 + seeds() / 4);
+}
