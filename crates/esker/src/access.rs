@@ -590,7 +590,7 @@ impl Dataset {
     fn exchange(&self, together: &Together) -> Result<Exchange<'_>> {
         let (comm, file, hints) = (&*self.base.comm, &*self.file, &self.base.hints);
         let ranks = comm.size();
-        let aggregators = strategy::aggregators(ranks, self.node_count()?, hints);
+        let aggregators = strategy::aggregators(ranks, self.machine()?, hints);
         let windows = Windows::new(together, hints, aggregators as u64);
         Ok(Exchange { comm, file, hints, windows })
     }

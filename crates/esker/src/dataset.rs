@@ -20,6 +20,7 @@ use crate::numbering::Numbering;
 use crate::options::{CreateOptions, FillMode, OpenOptions};
 use crate::report::Report;
 use crate::sound;
+use crate::strategy::Machine;
 
 /// An open dataset in data mode.
 ///
@@ -45,7 +46,7 @@ pub struct Dataset {
     pub(crate) report: Report,
     /// Whether the file's name is not safe from power loss yet.
     renamed: bool,
-    pub(crate) nodes: OnceLock<usize>,
+    machine: OnceLock<Machine>,
     pub(crate) buffers: Buffers,
 }
 
@@ -115,7 +116,7 @@ impl Dataset {
         epoch: u64,
     ) -> Dataset {
         let Committed { file, renamed } = committed;
-        let (report, nodes) = (Report::default(), OnceLock::new());
+        let (report, machine) = (Report::default(), OnceLock::new());
         let buffers = Buffers::default();
         Dataset {
             base,
@@ -127,7 +128,7 @@ impl Dataset {
             epoch,
             report,
             renamed,
-            nodes,
+            machine,
             buffers,
         }
     }
@@ -324,20 +325,23 @@ impl Dataset {
         found.ok_or_else(|| self.no_such_number(var))
     }
 
-    /// How many nodes the ranks are on. Collective the first time.
-    pub(crate) fn node_count(&self) -> Result<usize> {
-        if let Some(nodes) = self.nodes.get() {
-            return Ok(*nodes);
+    /// The machine under the ranks. Collective the first time.
+    pub(crate) fn machine(&self) -> Result<Machine> {
+        if let Some(machine) = self.machine.get() {
+            return Ok(*machine);
         }
         let comm = &self.base.comm;
-        let nodes = match comm.size() {
-            1 => 1,
+        let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+        let machine = match comm.size() {
+            1 => Machine { nodes: 1, cores },
             _ => {
                 let first_of_node = comm.split_by_node()?.rank() == 0;
-                comm.sum_u64(first_of_node.into())? as usize
+                let nodes = comm.sum_u64(first_of_node.into())?;
+                // Nodes may differ, and every rank must come to the same conclusion.
+                Machine { nodes, cores: comm.min_u64(cores)? }
             }
         };
-        Ok(*self.nodes.get_or_init(|| nodes))
+        Ok(*self.machine.get_or_init(|| machine))
     }
 
     fn no_such_number(&self, var: VarId) -> Error {

@@ -349,12 +349,10 @@ pub(crate) fn same_everywhere(
     if comm.size() == 1 {
         return Ok((path, hints, align));
     }
-    let pairs: Vec<String> =
-        hints.effective().iter().map(|(key, value)| format!("{key}={value}")).collect();
     let numbers =
         [align.header, align.variable, align.records, align.header_room, align.record_room];
     let numbers = Message::from_u64s(&numbers);
-    let pairs = pairs.join(";");
+    let pairs = hints.given();
     let parts = [path.as_os_str().as_bytes(), pairs.as_bytes(), &numbers[..]];
     let parts = broadcast_parts(comm, &parts)?;
     let [path, pairs, numbers] = <[Vec<u8>; 3]>::try_from(parts).map_err(|_| Error::Garbled)?;

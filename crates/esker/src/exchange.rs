@@ -38,7 +38,13 @@ pub(crate) struct Exchange<'e> {
 pub(crate) struct Buffers {
     filling: Window,
     spare: Window,
+    /// Messages that came and are empty now, for those to be sent.
+    messages: Vec<Vec<u8>>,
 }
+
+/// A store that takes a window this fast (bytes a second) copies it into memory; then a thread
+/// to wait for it would only compete with the ranks for the cores.
+const AT_ONCE: f64 = 500e6;
 
 /// A window on its way to the store.
 type Writing<'s> = ScopedJoinHandle<'s, (Window, Result<()>, Tally, Duration)>;
@@ -70,7 +76,9 @@ impl Exchange<'_> {
         let mut sweep = plan.sweep();
         let failed = thread::scope(|scope| {
             let mut failed: Option<Error> = None;
-            let Buffers { filling: window, spare } = buffers;
+            let Buffers { filling: window, spare, messages: pool } = buffers;
+            // What the last write of a window told about the store.
+            let mut waits = false;
             let mut writing: Option<Writing<'_>> = None;
             for round in 0..rounds {
                 let clock = Instant::now();
@@ -89,7 +97,7 @@ impl Exchange<'_> {
                             requests[piece.request as usize].pack(piece.element, target)?;
                         }
                     } else if !pieces.is_empty() {
-                        let message = pack(range.start, pieces, requests)?;
+                        let message = pack(range.start, pieces, requests, pool.pop())?;
                         report.messages += 1;
                         report.message_bytes += message.len() as u64;
                         messages.push((self.rank_of(aggregator), message));
@@ -105,6 +113,9 @@ impl Exchange<'_> {
                 let start = mine.map_or(0, |number| self.windows.window(round, number).start);
                 for (_, message) in received {
                     report.copied += lay(window, start, &message)?;
+                    if (pool.len() as u64) < self.windows.aggregators {
+                        pool.push(message.into_vec());
+                    }
                 }
                 report.phases.convert += clock.elapsed();
                 if let Some(writing) = writing.take() {
@@ -115,7 +126,7 @@ impl Exchange<'_> {
                 if mine.is_none() || failed.is_some() {
                     continue;
                 }
-                if round + 1 < rounds {
+                if waits && round + 1 < rounds {
                     let (mut full, file) = (mem::take(window), self.file);
                     mem::swap(window, spare);
                     writing = Some(scope.spawn(move || {
@@ -128,8 +139,10 @@ impl Exchange<'_> {
                     let clock = Instant::now();
                     let mut tally = Tally::default();
                     failed = window.write(self.file, sieve, &mut tally).err();
+                    let time = clock.elapsed();
+                    waits = tally.bytes_written as f64 / AT_ONCE < time.as_secs_f64();
                     report.add(tally);
-                    report.phases.write += clock.elapsed();
+                    report.phases.write += time;
                 }
             }
             if let Some(writing) = writing.take() {
@@ -183,7 +196,7 @@ impl Exchange<'_> {
                     for piece in pieces {
                         list.push(Run { offset: piece.offset, len: piece.len });
                     }
-                    let message = Message::from(list.finish(false).0);
+                    let message = Message::from(list.finish(false, Vec::new()).0);
                     report.messages += 1;
                     report.message_bytes += message.len() as u64;
                     messages.push((self.rank_of(aggregator), message));
@@ -297,12 +310,17 @@ fn garbled() -> Error {
 }
 
 /// The runs and values of `pieces`, for the owner of the window at `base`.
-fn pack(base: u64, pieces: &[Piece], requests: &mut [Request<'_>]) -> Result<Message> {
+fn pack(
+    base: u64,
+    pieces: &[Piece],
+    requests: &mut [Request<'_>],
+    buffer: Option<Vec<u8>>,
+) -> Result<Message> {
     let mut list = RunList::new(base);
     for piece in pieces {
         list.push(Run { offset: piece.offset, len: piece.len });
     }
-    let (mut message, start) = list.finish(true);
+    let (mut message, start) = list.finish(true, buffer.unwrap_or_default());
     let mut rest = &mut message[start..];
     for piece in pieces {
         let (target, later) = rest.split_at_mut(piece.len as usize);

@@ -110,15 +110,18 @@ impl Windows {
     /// The windows for what all ranks have together.
     pub(crate) fn new(together: &Together, hints: &Hints, aggregators: u64) -> Windows {
         let unit = hints.striping_unit.unwrap_or(together.block);
-        let unit = unit.clamp(1, hints.cb_buffer_size.max(1));
+        let longest = hints.window(together.block);
+        let unit = unit.clamp(1, longest);
         let first = together.first - together.first % unit;
         let span = together.end - first;
         // Short runs make long lists: then a window is smaller.
-        let for_pieces = hints.cb_buffer_size / PIECE * PIECES_FOR_WINDOW * together.mean_run;
-        let most = hints.cb_buffer_size.min(for_pieces.max(unit)).max(1);
-        let window = span.div_ceil(aggregators).next_multiple_of(unit).min(most);
+        let for_pieces = longest / PIECE * PIECES_FOR_WINDOW * together.mean_run;
+        let most = longest.min(for_pieces.max(unit)).max(1);
         // Whole stripes, unless a buffer does not hold one.
-        let window = if window > unit { window - window % unit } else { window };
+        let most = if most > unit { most - most % unit } else { most };
+        // As many rounds as it takes, all of the same length.
+        let rounds = span.div_ceil(most.saturating_mul(aggregators)).max(1);
+        let window = span.div_ceil(rounds * aggregators).next_multiple_of(unit).min(most);
         Windows { first, end: together.end, window: window.max(1), aggregators }
     }
 
@@ -166,13 +169,25 @@ pub(crate) fn exchanges_read(together: &Together, hints: &Hints, ranks: usize) -
     }
 }
 
+/// The machine under the ranks, seen alike by all of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Machine {
+    pub(crate) nodes: u64,
+    /// Cores of the smallest node.
+    pub(crate) cores: u64,
+}
+
+/// More owners on one node than this do not write faster, but cost messages.
+const MOST_ON_A_NODE: u64 = 4;
+
 /// How many ranks own windows.
-pub(crate) fn aggregators(ranks: usize, nodes: usize, hints: &Hints) -> usize {
-    let wanted = match hints.cb_nodes {
-        Some(count) => count as usize,
-        None => nodes * hints.per_node() as usize,
+pub(crate) fn aggregators(ranks: usize, machine: Machine, hints: &Hints) -> usize {
+    let on_a_node = match hints.aggregators_per_node {
+        0 => machine.cores.min(MOST_ON_A_NODE),
+        n => n,
     };
-    wanted.clamp(1, ranks)
+    let wanted = hints.cb_nodes.unwrap_or(machine.nodes.saturating_mul(on_a_node));
+    usize::try_from(wanted).unwrap_or(usize::MAX).clamp(1, ranks)
 }
 
 /// The rank that aggregator number `number` of `count` is: evenly spread over all ranks, which
@@ -203,7 +218,7 @@ mod tests {
                 block: 4096,
             };
             let mut hints = Hints::default();
-            (hints.cb_buffer_size, hints.striping_unit) = (buffer, Some(unit));
+            (hints.cb_buffer_size, hints.striping_unit) = (Some(buffer), Some(unit));
             let windows = Windows::new(&together, &hints, aggregators);
             let mut at = None;
             for round in 0..windows.rounds() {
