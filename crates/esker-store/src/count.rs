@@ -111,4 +111,8 @@ impl File for CountingFile {
         self.counts.syncs.fetch_add(1, Ordering::Relaxed);
         self.inner.sync()
     }
+
+    fn block_size(&self) -> u64 {
+        self.inner.block_size()
+    }
 }

@@ -169,4 +169,8 @@ impl File for FaultyFile {
     fn sync(&self) -> Result<()> {
         self.plan.change(&self.path, "sync", || self.inner.sync())
     }
+
+    fn block_size(&self) -> u64 {
+        self.inner.block_size()
+    }
 }

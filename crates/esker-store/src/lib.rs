@@ -118,4 +118,10 @@ pub trait File: Send + Sync + Debug {
 
     /// Waits until contents and length are safe from power loss.
     fn sync(&self) -> Result<()>;
+
+    /// The size and alignment of writes that the store takes best: a page of a local disk, a
+    /// stripe or block of a parallel file system.
+    fn block_size(&self) -> u64 {
+        4096
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -49,9 +49,18 @@ impl Store for LocalStore {
         options.read(true).write(true);
         match mode {
             CreateMode::New => options.create_new(true),
-            CreateMode::Truncate => options.create(true).truncate(true),
+            // ext4 takes truncation of a file that exists, even of an empty one, for the replacing
+            // of its contents, and then writes all data out when it is closed (auto_da_alloc):
+            // 64 MiB took 20 ms longer. So nothing is truncated that is empty.
+            CreateMode::Truncate => options.create(true).truncate(false),
         };
-        LocalStore::wrap(path, options.open(path), "create")
+        let file = options.open(path).and_then(|file| {
+            if file.metadata()?.len() > 0 {
+                file.set_len(0)?;
+            }
+            Ok(file)
+        });
+        LocalStore::wrap(path, file, "create")
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
@@ -125,5 +134,10 @@ impl File for LocalFile {
 
     fn sync(&self) -> Result<()> {
         self.file.sync_all().map_err(|e| StoreError::new(&self.path, "sync", e))
+    }
+
+    fn block_size(&self) -> u64 {
+        // Lustre tells its stripe here, GPFS its block, NFS its transfer size.
+        self.file.metadata().map_or(4096, |m| m.blksize()).clamp(512, 64 << 20)
     }
 }

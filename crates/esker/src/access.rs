@@ -11,7 +11,7 @@ use esker_format::{
 use crate::dataset::Dataset;
 use crate::direct;
 use crate::error::{Error, Result, SelectionError};
-use crate::exchange::Exchange;
+use crate::exchange::{Buffers, Exchange};
 use crate::memory::{FillBytes, Lent, Memory, MemoryLayout, Sides};
 use crate::plan::{Plan, Summary};
 use crate::report::{Report, Strategy};
@@ -439,7 +439,7 @@ impl Dataset {
             report.read_strategy = Strategy::Direct;
             self.read_direct(&mut gets, &mut report)
         });
-        requests.append(&mut gets);
+        join(requests, gets);
         report.calls += 1;
         self.report = report;
         moved
@@ -461,13 +461,14 @@ impl Dataset {
         count(report, &plan, puts.len());
         report.phases.plan += clock.elapsed();
         let (file, hints) = (&*self.file, &self.base.hints);
-        let summary = Together::alone(plan.summary);
+        let summary = Together::alone(plan.summary, file.block_size());
         if alone && !summary.is_empty() && strategy::exchanges_write(&summary, hints) {
             // Nobody else writes to the file, so that short runs can be gathered in a window.
             report.write_strategy = Strategy::Exchanged;
             let windows = Windows::new(&summary, hints, 1);
             let comm = &*self.base.comm;
-            Exchange { comm, file, hints, windows }.write(&plan, puts, report)?;
+            let exchange = Exchange { comm, file, hints, windows };
+            exchange.write(&plan, puts, &mut self.buffers, report)?;
         } else {
             report.write_strategy = Strategy::Direct;
             direct::write(file, &plan, puts, hints, report)?;
@@ -496,21 +497,28 @@ impl Dataset {
         count(&mut report, &reads, gets.len());
         report.phases.plan += clock.elapsed();
         let clock = Instant::now();
-        // Everyone's arguments are known to be good before anyone acts.
-        self.base.agree(ready)?;
         let hole = self.base.hints.sieve_hole;
         let waste = reads.sieved(hole) / reads.summary.bytes.max(1);
         let needed = puts.iter().map(|r| r.records).max().unwrap_or(0).max(self.records);
+        let block = self.file.block_size();
         let mine = [
-            Mine { summary: writes.summary, waste: 0, records: needed },
-            Mine { summary: reads.summary, waste, records: self.records },
+            Mine { summary: writes.summary, waste: 0, records: needed, block },
+            Mine { summary: reads.summary, waste, records: self.records, block },
         ];
-        let [write, read] = Together::reduce(&*self.base.comm, mine)?;
+        let mine = ready.is_ok().then_some(mine);
+        let Some([write, read]) = Together::reduce(&*self.base.comm, mine)? else {
+            // Somebody's arguments are wrong. Nobody has acted yet, and everyone hears of it.
+            return self.base.agree(ready);
+        };
         report.phases.agree += clock.elapsed();
         let mut outcome = Ok(());
         if !write.is_empty() {
             // Records that any rank has made already, perhaps alone, are not made again.
-            outcome = self.write_together(&write, read.records, &writes, puts, &mut report);
+            let existing = read.records;
+            let mut buffers = std::mem::take(&mut self.buffers);
+            outcome =
+                self.write_together(&write, existing, &writes, puts, &mut buffers, &mut report);
+            self.buffers = buffers;
         }
         let records = write.records;
         let clock = Instant::now();
@@ -522,12 +530,14 @@ impl Dataset {
         }
         report.phases.agree += clock.elapsed();
         if outcome.is_ok() && !read.is_empty() {
-            outcome = self.read_together(&read, &reads, &mut gets, &mut report);
+            let mut buffers = std::mem::take(&mut self.buffers);
+            outcome = self.read_together(&read, &reads, &mut gets, &mut buffers, &mut report);
+            self.buffers = buffers;
             let clock = Instant::now();
             outcome = self.base.agree(outcome);
             report.phases.agree += clock.elapsed();
         }
-        puts.append(&mut gets);
+        join(puts, gets);
         self.report = report;
         outcome
     }
@@ -538,6 +548,7 @@ impl Dataset {
         existing: u64,
         plan: &Plan<'_>,
         puts: &mut [Request<'_>],
+        buffers: &mut Buffers,
         report: &mut Report,
     ) -> Result<()> {
         if together.records > existing && self.fills_records() {
@@ -555,7 +566,7 @@ impl Dataset {
             return direct::write(file, plan, puts, hints, report);
         }
         report.write_strategy = Strategy::Exchanged;
-        self.exchange(together)?.write(plan, puts, report)
+        self.exchange(together)?.write(plan, puts, buffers, report)
     }
 
     fn read_together(
@@ -563,12 +574,13 @@ impl Dataset {
         together: &Together,
         plan: &Plan<'_>,
         gets: &mut [Request<'_>],
+        buffers: &mut Buffers,
         report: &mut Report,
     ) -> Result<()> {
         let (file, hints) = (&*self.file, &self.base.hints);
         let short = if strategy::exchanges_read(together, hints, self.base.comm.size()) {
             report.read_strategy = Strategy::Exchanged;
-            self.exchange(together)?.read(plan, gets, report)?
+            self.exchange(together)?.read(plan, gets, buffers, report)?
         } else {
             report.read_strategy = Strategy::Direct;
             direct::read(file, plan, gets, hints, report)?
@@ -660,6 +672,14 @@ fn split_gets<'b>(requests: &mut Vec<Request<'b>>) -> Vec<Request<'b>> {
     let (puts, gets) = requests.drain(..).partition(|r| r.direction == Direction::Put);
     *requests = puts;
     gets
+}
+
+/// Puts the reads back behind the writes.
+fn join<'b>(puts: &mut Vec<Request<'b>>, mut gets: Vec<Request<'b>>) {
+    match puts.is_empty() {
+        true => *puts = gets,
+        false => puts.append(&mut gets),
+    }
 }
 
 /// The requests' extents, apart from their memory, which is changed while these are read.

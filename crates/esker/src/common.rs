@@ -28,8 +28,6 @@ pub(crate) fn same_everywhere(comm: &dyn Communicator, own: Common) -> Result<Co
         return Ok(own);
     }
     let Common { path, mut hints, align, fill, writable } = own;
-    let pairs: Vec<String> =
-        hints.effective().iter().map(|(key, value)| format!("{key}={value}")).collect();
     let fills = fill == FillMode::Fill;
     let numbers = [
         align.header,
@@ -41,7 +39,7 @@ pub(crate) fn same_everywhere(comm: &dyn Communicator, own: Common) -> Result<Co
         writable.into(),
     ];
     let numbers = Message::from_u64s(&numbers);
-    let pairs = pairs.join(";");
+    let pairs = hints.given();
     let parts = [path.as_os_str().as_bytes(), pairs.as_bytes(), &numbers[..]];
     let parts = broadcast_parts(comm, &parts)?;
     let [path, pairs, numbers] = <[Vec<u8>; 3]>::try_from(parts).map_err(|_| Error::Garbled)?;

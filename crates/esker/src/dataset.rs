@@ -14,6 +14,7 @@ use crate::commit::Committed;
 use crate::common::Common;
 use crate::define::{Before, Define, aligned};
 use crate::error::{Error, Result};
+use crate::exchange::Buffers;
 use crate::fill::fill_records;
 use crate::hints::Hints;
 use crate::journal::{finish_redefinition, remove_journal};
@@ -49,6 +50,7 @@ pub struct Dataset {
     /// Whether the file's name is not safe from power loss yet.
     renamed: bool,
     machine: OnceLock<Machine>,
+    pub(crate) buffers: Buffers,
 }
 
 impl Dataset {
@@ -118,7 +120,20 @@ impl Dataset {
         let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed);
         let Committed { file, renamed } = committed;
         let (report, machine) = (Report::default(), OnceLock::new());
-        Dataset { base, file, header, records, fills, numbering, epoch, report, renamed, machine }
+        let buffers = Buffers::default();
+        Dataset {
+            base,
+            file,
+            header,
+            records,
+            fills,
+            numbering,
+            epoch,
+            report,
+            renamed,
+            machine,
+            buffers,
+        }
     }
 
     /// The file, behind symbolic links.
@@ -313,7 +328,7 @@ impl Dataset {
         found.ok_or_else(|| self.no_such_number(var))
     }
 
-    /// What the ranks run on. Collective the first time.
+    /// The machine under the ranks. Collective the first time.
     pub(crate) fn machine(&self) -> Result<Machine> {
         if let Some(machine) = self.machine.get() {
             return Ok(*machine);

@@ -32,6 +32,20 @@ pub(crate) struct Exchange<'e> {
     pub(crate) windows: Windows,
 }
 
+/// The windows that an owner fills and writes in turn, kept from call to call: fresh memory
+/// costs as much as the copy into it.
+#[derive(Debug, Default)]
+pub(crate) struct Buffers {
+    filling: Window,
+    spare: Window,
+    /// Messages that came and are empty now, for those to be sent.
+    messages: Vec<Vec<u8>>,
+}
+
+/// A store that takes a window this fast (bytes a second) copies it into memory; then a thread
+/// to wait for it would only compete with the ranks for the cores.
+const AT_ONCE: f64 = 500e6;
+
 /// A window on its way to the store.
 type Writing<'s> = ScopedJoinHandle<'s, (Window, Result<()>, Tally, Duration)>;
 
@@ -53,6 +67,7 @@ impl Exchange<'_> {
         &self,
         plan: &Plan<'_>,
         requests: &mut [Request<'_>],
+        buffers: &mut Buffers,
         report: &mut Report,
     ) -> Result<()> {
         let sieve = self.hints.ds_write != Automatic::Disable;
@@ -61,8 +76,9 @@ impl Exchange<'_> {
         let mut sweep = plan.sweep();
         let failed = thread::scope(|scope| {
             let mut failed: Option<Error> = None;
-            let mut window = Window::default();
-            let mut spare = Window::default();
+            let Buffers { filling: window, spare, messages: pool } = buffers;
+            // What the last write of a window told about the store.
+            let mut waits = false;
             let mut writing: Option<Writing<'_>> = None;
             for round in 0..rounds {
                 let clock = Instant::now();
@@ -81,7 +97,7 @@ impl Exchange<'_> {
                             requests[piece.request as usize].pack(piece.element, target)?;
                         }
                     } else if !pieces.is_empty() {
-                        let message = pack(range.start, pieces, requests)?;
+                        let message = pack(range.start, pieces, requests, pool.pop())?;
                         report.messages += 1;
                         report.message_bytes += message.len() as u64;
                         messages.push((self.rank_of(aggregator), message));
@@ -91,26 +107,29 @@ impl Exchange<'_> {
                 let held = messages.iter().map(|(_, m)| m.len() as u64).sum::<u64>();
                 let received = self.exchange(messages, report)?;
                 let came = received.iter().map(|(_, m)| m.len() as u64).sum::<u64>();
-                let windows = 2 * (window.memory() + spare.memory());
+                let windows = window.memory() + spare.memory();
                 let memory = held + came + windows + sweep.memory();
                 report.peak_memory = report.peak_memory.max(memory);
                 let clock = Instant::now();
                 let start = mine.map_or(0, |number| self.windows.window(round, number).start);
                 for (_, message) in received {
-                    report.copied += lay(&mut window, start, &message)?;
+                    report.copied += lay(window, start, &message)?;
+                    if (pool.len() as u64) < self.windows.aggregators {
+                        pool.push(message.into_vec());
+                    }
                 }
                 report.phases.convert += clock.elapsed();
                 if let Some(writing) = writing.take() {
                     let (back, outcome) = finish_write(writing, report);
-                    spare = back;
+                    *spare = back;
                     failed = failed.or(outcome.err());
                 }
                 if mine.is_none() || failed.is_some() {
                     continue;
                 }
-                if round + 1 < rounds {
-                    let (mut full, file) = (mem::take(&mut window), self.file);
-                    window = mem::take(&mut spare);
+                if waits && round + 1 < rounds {
+                    let (mut full, file) = (mem::take(window), self.file);
+                    mem::swap(window, spare);
                     writing = Some(scope.spawn(move || {
                         let clock = Instant::now();
                         let mut tally = Tally::default();
@@ -121,12 +140,15 @@ impl Exchange<'_> {
                     let clock = Instant::now();
                     let mut tally = Tally::default();
                     failed = window.write(self.file, sieve, &mut tally).err();
+                    let time = clock.elapsed();
+                    waits = tally.bytes_written as f64 / AT_ONCE < time.as_secs_f64();
                     report.add(tally);
-                    report.phases.write += clock.elapsed();
+                    report.phases.write += time;
                 }
             }
             if let Some(writing) = writing.take() {
-                let (_, outcome) = finish_write(writing, report);
+                let (back, outcome) = finish_write(writing, report);
+                *spare = back;
                 failed = failed.or(outcome.err());
             }
             Ok::<Option<Error>, Error>(failed)
@@ -141,13 +163,14 @@ impl Exchange<'_> {
         &self,
         plan: &Plan<'_>,
         requests: &mut [Request<'_>],
+        buffers: &mut Buffers,
         report: &mut Report,
     ) -> Result<Option<u64>> {
         let hole = if self.hints.ds_read == Automatic::Disable { 0 } else { self.hints.sieve_hole };
         let rounds = self.windows.rounds();
         let mine = self.my_number();
         let mut sweep = plan.sweep();
-        let mut window = Window::default();
+        let window = &mut buffers.filling;
         let mut failed: Option<Error> = None;
         let mut short = None;
         for round in 0..rounds {
@@ -174,7 +197,7 @@ impl Exchange<'_> {
                     for piece in pieces {
                         list.push(Run { offset: piece.offset, len: piece.len });
                     }
-                    let message = Message::from(list.finish(false).0);
+                    let message = Message::from(list.finish(false, Vec::new()).0);
                     report.messages += 1;
                     report.message_bytes += message.len() as u64;
                     messages.push((self.rank_of(aggregator), message));
@@ -203,8 +226,8 @@ impl Exchange<'_> {
             let came: usize = asked.iter().map(|(_, message)| message.len()).sum();
             let lists = (lists * size_of::<Piece>() + came) as u64 + sweep.memory();
             report.peak_memory = report.peak_memory.max(window.memory() + lists);
-            let sends = self.reply(&asked, start, &window, report)?;
-            self.collect(mine, &wanted, &window, requests, report)?;
+            let sends = self.reply(&asked, start, window, report)?;
+            self.collect(mine, &wanted, window, requests, report)?;
             Sending::wait_all(sends)?;
         }
         report.rounds += rounds;
@@ -291,12 +314,17 @@ fn garbled() -> Error {
 }
 
 /// The runs and values of `pieces`, for the owner of the window at `base`.
-fn pack(base: u64, pieces: &[Piece], requests: &mut [Request<'_>]) -> Result<Message> {
+fn pack(
+    base: u64,
+    pieces: &[Piece],
+    requests: &mut [Request<'_>],
+    buffer: Option<Vec<u8>>,
+) -> Result<Message> {
     let mut list = RunList::new(base);
     for piece in pieces {
         list.push(Run { offset: piece.offset, len: piece.len });
     }
-    let (mut message, start) = list.finish(true);
+    let (mut message, start) = list.finish(true, buffer.unwrap_or_default());
     let mut rest = &mut message[start..];
     for piece in pieces {
         let (target, later) = rest.split_at_mut(piece.len as usize);

@@ -10,7 +10,7 @@
 
 use std::collections::BinaryHeap;
 
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, Run};
 
 /// Where one request's elements are in the file.
 #[derive(Debug, Default)]
@@ -38,20 +38,22 @@ impl Extent {
     /// Adds a hyperslab whose first element is number `element` of the request.
     pub(crate) fn push(&mut self, pattern: Pattern, element: u64) {
         match pattern.single() {
-            Some(run) => {
-                // Neighbours in memory and in the file are one run.
-                if let Some(last) = self.singles.last_mut() {
-                    let follows = last.offset + last.len == run.offset
-                        && last.element + last.len / self.size == element;
-                    if follows {
-                        last.len += run.len;
-                        return;
-                    }
-                }
-                self.singles.push(Single { offset: run.offset, len: run.len, element });
-            }
+            Some(run) => self.push_run(run, element),
             None => self.patterns.push((pattern, element)),
         }
+    }
+
+    /// Adds a hyperslab that is one run.
+    pub(crate) fn push_run(&mut self, run: Run, element: u64) {
+        // Neighbours in memory and in the file are one run.
+        if let Some(last) = self.singles.last_mut()
+            && last.offset + last.len == run.offset
+            && last.element + last.len / self.size == element
+        {
+            last.len += run.len;
+            return;
+        }
+        self.singles.push(Single { offset: run.offset, len: run.len, element });
     }
 
     /// Sorts what the caller gave in another order.

@@ -42,19 +42,32 @@ pub(crate) struct Request<'b> {
 impl Request<'_> {
     pub(crate) fn pack(&mut self, element: u64, out: &mut [u8]) -> Result<()> {
         let report = self.memory.pack(element, out).map_err(Error::Unchecked)?;
-        self.range.append(report);
+        self.note(element, &report);
         Ok(())
     }
 
     pub(crate) fn unpack(&mut self, element: u64, source: &[u8]) -> Result<()> {
         let report = self.memory.unpack(element, source).map_err(Error::Unchecked)?;
-        self.range.append(report);
+        self.note(element, &report);
         Ok(())
+    }
+
+    /// Adds the report of the elements from `element` on. Pieces come in the file's order, and
+    /// the first that did not fit is the first in memory.
+    fn note(&mut self, element: u64, report: &RangeReport) {
+        self.range.elements += report.elements;
+        if let Some(mut found) = report.first {
+            found.index += element;
+            self.range.out_of_range += report.out_of_range;
+            if self.range.first.is_none_or(|first| found.index < first.index) {
+                self.range.first = Some(found);
+            }
+        }
     }
 
     /// Counts elements that were moved without a conversion.
     pub(crate) fn count(&mut self, elements: u64) {
-        self.range.append(RangeReport { elements, ..RangeReport::default() });
+        self.range.elements += elements;
     }
 }
 

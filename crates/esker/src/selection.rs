@@ -8,7 +8,7 @@ use std::ops::Range;
 use esker_format::{DimLen, Header, VarId};
 
 use crate::error::SelectionError;
-use crate::pattern::Pattern;
+use crate::pattern::{Pattern, Run};
 use crate::plan::Extent;
 
 /// Which elements of a variable: everything, or a list of hyperslabs (start, count, stride).
@@ -175,16 +175,25 @@ impl Selection {
             }
             if is_record {
                 let last = slab.start[0] + (slab.count[0] - 1) * slab.stride_of(0);
-                needed = needed.max(last + 1);
-                // Its bytes must have offsets, before they are computed.
-                if header.data_end(needed) > i64::MAX as u64 {
-                    return Err(SelectionError::TooLarge);
+                // Its bytes must have offsets, before they are computed. The end is asked for
+                // when it moves only: it looks at all variables, and a list has many slabs.
+                if last >= needed {
+                    needed = last + 1;
+                    if header.data_end(needed) > i64::MAX as u64 {
+                        return Err(SelectionError::TooLarge);
+                    }
                 }
             }
-            let dims = steps.iter().enumerate();
-            let offset: u64 = dims.clone().map(|(d, step)| slab.start[d] * step).sum();
-            let levels = dims.map(|(d, step)| (slab.count[d], step * slab.stride_of(d)));
-            extent.push(Pattern::new(begin + offset, size, levels), elements);
+            let offset =
+                begin + slab.start.iter().zip(&steps).map(|(i, step)| i * step).sum::<u64>();
+            match slab.only_run(&steps, size) {
+                Some(len) => extent.push_run(Run { offset, len }, elements),
+                None => {
+                    let dims = steps.iter().enumerate();
+                    let levels = dims.map(|(d, step)| (slab.count[d], step * slab.stride_of(d)));
+                    extent.push(Pattern::new(offset, size, levels), elements);
+                }
+            }
             elements = elements.checked_add(product).ok_or(SelectionError::TooLarge)?;
         }
         if elements > i64::MAX as u64 {
@@ -215,6 +224,19 @@ struct Slab<'a> {
 }
 
 impl Slab<'_> {
+    /// The length of the only run of the file that this is, if it is one: what the hyperslabs
+    /// of long lists are.
+    fn only_run(&self, steps: &[u64], size: u64) -> Option<u64> {
+        let mut run = size;
+        for d in (0..steps.len()).rev().filter(|d| self.count[*d] != 1) {
+            if steps[d] * self.stride_of(d) != run {
+                return None;
+            }
+            run *= self.count[d];
+        }
+        Some(run)
+    }
+
     fn stride_of(&self, d: usize) -> u64 {
         self.stride.get(d).copied().unwrap_or(1)
     }

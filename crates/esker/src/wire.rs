@@ -67,17 +67,17 @@ impl RunList {
         }
     }
 
-    /// The message: the list, with room for the bytes of the runs (zeros) behind it if
-    /// `payload`. Gives it and where the payload begins.
-    pub(crate) fn finish(mut self, payload: bool) -> (Vec<u8>, usize) {
+    /// The message: the list, with room for the bytes of the runs behind it if `payload`. Gives
+    /// it and where the payload begins. `message` is memory to use, whatever it holds.
+    pub(crate) fn finish(mut self, payload: bool, mut message: Vec<u8>) -> (Vec<u8>, usize) {
         self.close();
         self.flush();
         let total = if payload { self.total as usize } else { 0 };
-        let mut message = Vec::with_capacity(8 + self.bytes.len() + total);
-        message.extend((self.bytes.len() as u64).to_le_bytes());
-        message.extend(&self.bytes);
-        let start = message.len();
+        let start = 8 + self.bytes.len();
+        // What was there before is written over, so that only new memory is cleared.
         message.resize(start + total, 0);
+        message[..8].copy_from_slice(&(self.bytes.len() as u64).to_le_bytes());
+        message[8..start].copy_from_slice(&self.bytes);
         (message, start)
     }
 }
@@ -159,7 +159,7 @@ mod tests {
                 }
             }
             let total: u64 = expected.iter().map(|r| r.len).sum();
-            let (message, start) = list.finish(true);
+            let (message, start) = list.finish(true, vec![7; 20]);
             let (runs, payload) = open(&message, base).unwrap();
             prop_assert_eq!(payload.len() as u64, total);
             prop_assert_eq!(message.len() - start, payload.len());
@@ -173,6 +173,6 @@ mod tests {
         for i in 0..100_000 {
             list.push(Run { offset: 64 + i * 128, len: 64 });
         }
-        assert!(list.finish(false).0.len() < 20);
+        assert!(list.finish(false, Vec::new()).0.len() < 20);
     }
 }

@@ -44,7 +44,8 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     let page = match &arguments.command {
         None => &definition,
         Some(name) => definition.find_subcommand(name).ok_or_else(|| {
-            let names = definition.get_subcommands().map(|c| c.get_name());
+            let shown = definition.get_subcommands().filter(|c| !c.is_hide_set());
+            let names = shown.map(|c| c.get_name());
             let near = esker::nearest::hint(name, names);
             Failure::sentence(format_args!("there is no command \"{name}\"{near}"))
         })?,
@@ -83,7 +84,8 @@ fn rendered(page: &clap::Command) -> io::Result<Vec<u8>> {
 }
 
 fn pages(definition: &clap::Command) -> impl Iterator<Item = &clap::Command> {
-    let commands = definition.get_subcommands().filter(|c| c.get_name() != "help");
+    let commands =
+        definition.get_subcommands().filter(|c| c.get_name() != "help" && !c.is_hide_set());
     std::iter::once(definition).chain(commands)
 }
 

@@ -1,5 +1,6 @@
 //! The commands, one file each: what a command takes, what it says of itself, what it does.
 
+mod bench;
 mod check;
 mod completions;
 mod copy;
@@ -59,6 +60,8 @@ enum Command {
     Copy(copy::Arguments),
     Diff(diff::Arguments),
     Demo(demo::Arguments),
+    Bench(bench::Arguments),
+    BenchWorker(bench::WorkerArguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -110,6 +113,8 @@ fn dispatch(command: Command, screen: &mut Screen) -> Ended {
         Command::Copy(arguments) => copy::run(&arguments, screen),
         Command::Diff(arguments) => diff::run(&arguments, screen),
         Command::Demo(arguments) => demo::run(&arguments, screen),
+        Command::Bench(arguments) => bench::run(&arguments, screen),
+        Command::BenchWorker(arguments) => bench::work(&arguments, screen),
         Command::Completions(arguments) => completions::run(&arguments, screen),
         Command::Man(arguments) => man::run(&arguments, screen),
     }

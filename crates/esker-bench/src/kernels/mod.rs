@@ -1,0 +1,201 @@
+//! The kernels: how real programs cut their arrays among ranks.
+//!
+//! Each is a pure function of the number of ranks and a [`Scale`] to a [`Plan`].
+
+mod blocks;
+mod btio;
+mod e3sm;
+mod flash;
+
+pub use e3sm::{Case, DecompositionMap, MapError};
+
+use thiserror::Error;
+
+use crate::plan::{Calls, Dim, Element, Plan, RankPlan, Request, Slabs, Var};
+
+/// A way of cutting arrays among ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kernel {
+    /// One array, a contiguous block of it on each rank; one blocking call.
+    Contiguous,
+    /// IOR's strided pattern: short transfers of the ranks take turns; one blocking call.
+    Strided,
+    /// A matrix cut into rectangles; one blocking call.
+    Checkerboard,
+    /// S3D's checkpoint: four 3-D fields of 1, 1, 3 and 11 components in blocks, queued.
+    Blocks3d,
+    /// FLASH's checkpoint: 24 variables of 80 to 82 blocks of 16^3 on each rank.
+    Flash,
+    /// BTIO: cells along the diagonals of a cube, 5 components, a record at a time, queued.
+    Btio,
+    /// E3SM's atmosphere: 414 variables, lists of runs of about two elements, queued.
+    E3smF,
+    /// E3SM's ocean: 52 variables, lists of runs of about a hundred elements, queued.
+    E3smG,
+}
+
+/// How large a kernel is made. What is not given is the kernel's own choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scale {
+    /// Bytes in the file, about; the E3SM kernels have records instead.
+    pub bytes: Option<u64>,
+    /// Records of the E3SM kernels.
+    pub records: Option<u64>,
+    /// Bytes of one transfer of the strided kernel.
+    pub transfer: u64,
+}
+
+impl Default for Scale {
+    fn default() -> Scale {
+        Scale { bytes: None, records: None, transfer: 4096 }
+    }
+}
+
+impl Scale {
+    fn bytes(&self) -> u64 {
+        self.bytes.unwrap_or(64 << 20)
+    }
+}
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum KernelError {
+    /// It needs a decomposition map that was not given.
+    #[error(
+        "the kernel needs E3SM's decomposition map {0}; name its folder by --maps or ESKER_SHARED_DATA"
+    )]
+    NoMap(&'static str),
+}
+
+impl Kernel {
+    /// All, in the order in which they are shown.
+    pub const ALL: [Kernel; 8] = [
+        Kernel::Contiguous,
+        Kernel::Strided,
+        Kernel::Checkerboard,
+        Kernel::Blocks3d,
+        Kernel::Flash,
+        Kernel::Btio,
+        Kernel::E3smF,
+        Kernel::E3smG,
+    ];
+
+    /// The name by which users call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kernel::Contiguous => "contiguous",
+            Kernel::Strided => "strided",
+            Kernel::Checkerboard => "checkerboard",
+            Kernel::Blocks3d => "blocks3d",
+            Kernel::Flash => "flash",
+            Kernel::Btio => "btio",
+            Kernel::E3smF => "e3sm-f",
+            Kernel::E3smG => "e3sm-g",
+        }
+    }
+
+    /// The kernel of that name.
+    pub fn from_name(name: &str) -> Option<Kernel> {
+        Kernel::ALL.into_iter().find(|kernel| kernel.name() == name)
+    }
+
+    /// The decomposition map that it needs.
+    pub fn case(self) -> Option<Case> {
+        match self {
+            Kernel::E3smF => Some(Case::F),
+            Kernel::E3smG => Some(Case::G),
+            _ => None,
+        }
+    }
+
+    /// What each of `ranks` ranks does. `map` is what [`case`](Self::case) asks for.
+    pub fn plan(
+        self,
+        ranks: usize,
+        scale: &Scale,
+        map: Option<&DecompositionMap>,
+    ) -> Result<Plan, KernelError> {
+        let e3sm = |case: Case| match map {
+            Some(map) => Ok(e3sm::plan(case, map, ranks, scale.records)),
+            None => Err(KernelError::NoMap(case.file_name())),
+        };
+        match self {
+            Kernel::Contiguous => Ok(blocks::contiguous(ranks, scale)),
+            Kernel::Strided => Ok(blocks::strided(ranks, scale)),
+            Kernel::Checkerboard => Ok(blocks::checkerboard(ranks, scale)),
+            Kernel::Blocks3d => Ok(blocks::blocks3d(ranks, scale)),
+            Kernel::Flash => Ok(flash::plan(ranks, scale)),
+            Kernel::Btio => Ok(btio::plan(ranks, scale)),
+            Kernel::E3smF => e3sm(Case::F),
+            Kernel::E3smG => e3sm(Case::G),
+        }
+    }
+}
+
+/// Start and length of part `i` of `n` things in `parts` parts that differ by one at most.
+fn part(n: u64, parts: u64, i: u64) -> (u64, u64) {
+    let start = n * i / parts;
+    (start, n * (i + 1) / parts - start)
+}
+
+/// `ranks` as a product of `D` factors that are as equal as possible, smallest first: the
+/// fastest dimension is cut most, as programs do that count ranks along x first.
+fn grid<const D: usize>(ranks: usize) -> [u64; D] {
+    let mut factors = [1; D];
+    let mut primes = Vec::new();
+    let (mut left, mut prime) = (ranks as u64, 2);
+    while left > 1 {
+        if left.is_multiple_of(prime) {
+            primes.push(prime);
+            left /= prime;
+        } else {
+            prime += 1;
+        }
+    }
+    for prime in primes.into_iter().rev() {
+        if let Some(smallest) = factors.iter_mut().min() {
+            *smallest *= prime;
+        }
+    }
+    factors.sort_unstable();
+    factors
+}
+
+/// Where a rank is in a grid of ranks, the last dimension counted first.
+fn position<const D: usize>(grid: [u64; D], rank: usize) -> [u64; D] {
+    let mut left = rank as u64;
+    let mut position = [0; D];
+    for d in (0..D).rev() {
+        position[d] = left % grid[d];
+        left /= grid[d];
+    }
+    position
+}
+
+/// The root's integer part.
+fn root(n: u64, degree: i32) -> u64 {
+    let guess = (n as f64).powf(1.0 / f64::from(degree)).round() as u64;
+    let fits = |candidate: u64| candidate.pow(degree as u32) <= n;
+    if fits(guess) { guess } else { guess - 1 }
+}
+
+fn fixed(name: &str, len: u64) -> Dim {
+    Dim { name: name.into(), len: Some(len) }
+}
+
+fn var(name: &str, element: Element, dims: &[usize]) -> Var {
+    Var { name: name.into(), element, dims: dims.to_vec() }
+}
+
+/// A plan of one variable and one blocking call, in which a rank has one hyperslab.
+fn one_call(dims: Vec<Dim>, variable: Var, slabs: impl Iterator<Item = Slabs>) -> Plan {
+    let request = Request { var: 0, list: 0, record: None };
+    let rank = |slabs| RankPlan { lists: vec![slabs], steps: vec![vec![request]] };
+    Plan {
+        dims,
+        vars: vec![variable],
+        records: 0,
+        steps: vec![Calls::Blocking],
+        ranks: slabs.map(rank).collect(),
+    }
+}

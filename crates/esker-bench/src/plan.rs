@@ -1,0 +1,207 @@
+//! What a kernel does: a schema, and the requests of each rank.
+//!
+//! A [`Plan`] is a pure description. Esker's worker and the peers' programs all carry out the
+//! same one, so that what they are timed at is the same work.
+
+/// A file to be written and read, and who writes and reads what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Plan {
+    /// Dimensions; at most one is the record dimension.
+    pub dims: Vec<Dim>,
+    /// Variables.
+    pub vars: Vec<Var>,
+    /// Number of records in the end.
+    pub records: u64,
+    /// The collective steps, one after the other, the same on all ranks.
+    pub steps: Vec<Calls>,
+    /// The requests of each rank.
+    pub ranks: Vec<RankPlan>,
+}
+
+/// A dimension.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dim {
+    /// Its name.
+    pub name: String,
+    /// Its length; `None` for the record dimension.
+    pub len: Option<u64>,
+}
+
+/// A variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Var {
+    /// Its name.
+    pub name: String,
+    /// Its type, in the file and in memory.
+    pub element: Element,
+    /// Positions in [`Plan::dims`], slowest first.
+    pub dims: Vec<usize>,
+}
+
+/// The types that kernels use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Element {
+    /// 4-byte integer.
+    I32,
+    /// 4-byte floating point.
+    F32,
+    /// 8-byte floating point.
+    F64,
+}
+
+impl Element {
+    /// Bytes of one.
+    pub fn size(self) -> u64 {
+        match self {
+            Element::I32 | Element::F32 => 4,
+            Element::F64 => 8,
+        }
+    }
+}
+
+/// How the requests of a step are called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Calls {
+    /// Exactly one request on each rank, of the same variable, by a blocking collective call.
+    Blocking,
+    /// Any number on each rank, queued and then waited for together.
+    Queued,
+}
+
+/// What one rank does.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RankPlan {
+    /// Lists of hyperslabs; many requests share one.
+    pub lists: Vec<Slabs>,
+    /// The requests of each step.
+    pub steps: Vec<Vec<Request>>,
+}
+
+/// A request: hyperslabs of a variable. Memory is dense, in the order of the list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Position in [`Plan::vars`].
+    pub var: usize,
+    /// Position in [`RankPlan::lists`].
+    pub list: usize,
+    /// The record, for record variables.
+    pub record: Option<u64>,
+}
+
+/// A list of hyperslabs of what a variable has besides records, as flat arrays.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Slabs {
+    /// Dimensions, without the record dimension.
+    pub rank: usize,
+    /// How many there are.
+    pub len: usize,
+    /// `len` times `rank` numbers.
+    pub starts: Vec<u64>,
+    /// `len` times `rank` numbers.
+    pub counts: Vec<u64>,
+}
+
+impl Slabs {
+    /// One hyperslab.
+    pub fn one(start: &[u64], count: &[u64]) -> Slabs {
+        Slabs { rank: start.len(), len: 1, starts: start.to_vec(), counts: count.to_vec() }
+    }
+
+    /// The start and count of each.
+    pub fn iter(&self) -> impl Iterator<Item = (&[u64], &[u64])> {
+        (0..self.len).map(|i| {
+            let at = i * self.rank..(i + 1) * self.rank;
+            (&self.starts[at.clone()], &self.counts[at])
+        })
+    }
+
+    /// Elements selected.
+    pub fn elements(&self) -> u64 {
+        self.iter().map(|(_, count)| count.iter().product::<u64>()).sum()
+    }
+
+    /// The same hyperslabs of one record: starts and counts with a first dimension more.
+    pub fn of_record(&self, record: Option<u64>) -> Slabs {
+        let Some(record) = record else { return self.clone() };
+        let (mut starts, mut counts) = (Vec::new(), Vec::new());
+        for (start, count) in self.iter() {
+            starts.push(record);
+            starts.extend_from_slice(start);
+            counts.push(1);
+            counts.extend_from_slice(count);
+        }
+        Slabs { rank: self.rank + 1, len: self.len, starts, counts }
+    }
+
+    /// Calls `run` with the first linear index and the length of each row of each hyperslab of
+    /// an array of this shape, in the order of memory.
+    pub fn for_each_run(&self, shape: &[u64], mut run: impl FnMut(u64, u64)) {
+        let mut index = Vec::new();
+        for (start, count) in self.iter() {
+            if count.contains(&0) {
+                continue;
+            }
+            let Some((last, outer)) = count.split_last() else {
+                run(0, 1);
+                continue;
+            };
+            index.clear();
+            index.resize(outer.len(), 0);
+            loop {
+                let mut linear = 0;
+                for d in 0..shape.len() {
+                    let at = start[d] + index.get(d).copied().unwrap_or(0);
+                    linear = linear * shape[d] + at;
+                }
+                run(linear, *last);
+                let Some(d) = (0..outer.len()).rev().find(|d| index[*d] + 1 < outer[*d]) else {
+                    break;
+                };
+                index[d] += 1;
+                index[d + 1..].fill(0);
+            }
+        }
+    }
+}
+
+impl Plan {
+    /// Whether a variable has the record dimension.
+    pub fn is_record(&self, var: &Var) -> bool {
+        var.dims.first().is_some_and(|d| self.dims[*d].len.is_none())
+    }
+
+    /// The shape of a variable, or of one record of it.
+    pub fn inner_shape(&self, var: &Var) -> Vec<u64> {
+        var.dims.iter().filter_map(|d| self.dims[*d].len).collect()
+    }
+
+    /// Elements of a variable, or of one record of it.
+    pub fn inner_elements(&self, var: &Var) -> u64 {
+        self.inner_shape(var).iter().product()
+    }
+
+    /// Bytes that all ranks write together.
+    pub fn bytes(&self) -> u64 {
+        (0..self.ranks.len()).map(|rank| self.rank_bytes(rank)).sum()
+    }
+
+    /// Bytes that a rank writes.
+    pub fn rank_bytes(&self, rank: usize) -> u64 {
+        let rank = &self.ranks[rank];
+        let elements: Vec<u64> = rank.lists.iter().map(Slabs::elements).collect();
+        let requests = rank.steps.iter().flatten();
+        requests.map(|r| elements[r.list] * self.vars[r.var].element.size()).sum()
+    }
+
+    /// Rows of hyperslabs that all ranks write together: what a library has to place.
+    pub fn runs(&self) -> u64 {
+        let of_rank = |rank: &RankPlan| -> u64 {
+            let rows = |list: &Slabs| -> u64 {
+                list.iter().map(|(_, c)| c.iter().rev().skip(1).product::<u64>()).sum()
+            };
+            let rows: Vec<u64> = rank.lists.iter().map(rows).collect();
+            rank.steps.iter().flatten().map(|r| rows[r.list]).sum()
+        };
+        self.ranks.iter().map(of_rank).sum()
+    }
+}

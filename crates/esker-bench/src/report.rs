@@ -1,0 +1,298 @@
+//! The figures: medians, spread and ratios, as JSON and as a table.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value, json};
+
+use crate::kernels::Kernel;
+use crate::machine::Machine;
+use crate::measure::{Measurement, Phases};
+use crate::runner::Library;
+
+/// Everything that a run of the benchmarks found.
+#[derive(Debug, Clone)]
+pub struct Report {
+    /// Where.
+    pub machine: Machine,
+    /// On how many ranks.
+    pub ranks: usize,
+    /// How often.
+    pub repeat: usize,
+    /// Whether waiting for the disk is in the times.
+    pub sync: bool,
+    /// Who took part, Esker first.
+    pub libraries: Vec<Library>,
+    /// The kernels.
+    pub kernels: Vec<KernelReport>,
+}
+
+/// What was found for a kernel.
+#[derive(Debug, Clone)]
+pub struct KernelReport {
+    /// Which.
+    pub kernel: Kernel,
+    /// Bytes that all ranks write.
+    pub bytes: u64,
+    /// Rows of hyperslabs.
+    pub runs: u64,
+    /// Variables.
+    pub variables: usize,
+    /// Each library, Esker first.
+    pub libraries: Vec<LibraryReport>,
+}
+
+/// What was found for a library.
+#[derive(Debug, Clone)]
+pub struct LibraryReport {
+    /// Which.
+    pub library: Library,
+    /// Each run.
+    pub runs: Vec<Measurement>,
+    /// Whether its file holds the same as Esker's, where that was compared.
+    pub equal: Option<bool>,
+    /// Why there are no runs, or no more.
+    pub fault: Option<String>,
+}
+
+/// The middle of some times, and the shortest and longest.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Spread {
+    /// The median.
+    pub median: f64,
+    /// The shortest.
+    pub min: f64,
+    /// The longest.
+    pub max: f64,
+}
+
+impl Spread {
+    /// Of some numbers; `None` if there are none.
+    pub fn of(numbers: impl Iterator<Item = f64>) -> Option<Spread> {
+        let mut numbers: Vec<f64> = numbers.collect();
+        numbers.sort_by(f64::total_cmp);
+        let (min, max) = (*numbers.first()?, *numbers.last()?);
+        let middle = numbers.len() / 2;
+        let median = match numbers.len() % 2 {
+            1 => numbers[middle],
+            _ => (numbers[middle - 1] + numbers[middle]) / 2.0,
+        };
+        Some(Spread { median, min, max })
+    }
+}
+
+/// Writing or reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Writing.
+    Write,
+    /// Reading.
+    Read,
+}
+
+impl LibraryReport {
+    pub(crate) fn new(library: Library) -> LibraryReport {
+        LibraryReport { library, runs: vec![], equal: None, fault: None }
+    }
+
+    fn spread(&self, direction: Direction, seconds: impl Fn(&Phases) -> f64) -> Option<Spread> {
+        Spread::of(self.runs.iter().map(|run| match direction {
+            Direction::Write => seconds(&run.write),
+            Direction::Read => seconds(&run.read),
+        }))
+    }
+
+    /// Seconds from the first request to the closed file.
+    pub fn seconds(&self, direction: Direction) -> Option<Spread> {
+        self.spread(direction, Phases::transfer)
+    }
+
+    /// Megabytes (10^6) per second, of the median time, and of the longest and shortest.
+    pub fn bandwidth(&self, direction: Direction) -> Option<Spread> {
+        let megabytes = self.runs.first()?.bytes as f64 / 1e6;
+        let seconds = self.seconds(direction)?;
+        let of = |seconds: f64| megabytes / seconds.max(1e-9);
+        let (min, max) = (of(seconds.max), of(seconds.min));
+        Some(Spread { median: of(seconds.median), min, max })
+    }
+
+    /// The run whose time of writing is the median one.
+    fn typical(&self) -> Option<&Measurement> {
+        let mut runs: Vec<&Measurement> = self.runs.iter().collect();
+        runs.sort_by(|a, b| a.write.transfer().total_cmp(&b.write.transfer()));
+        runs.get(runs.len() / 2).copied()
+    }
+
+    fn to_json(&self) -> Value {
+        let direction = |direction| {
+            let phase = |of: fn(&Phases) -> f64| self.spread(direction, of).map(|s| s.median);
+            json!({
+                "seconds": self.seconds(direction).map(spread_json),
+                "mb_per_s": self.bandwidth(direction).map(spread_json),
+                "total_seconds": self.spread(direction, Phases::total).map(spread_json),
+                "phases": {
+                    "open": phase(|p| p.open), "define": phase(|p| p.define),
+                    "data": phase(|p| p.data), "sync": phase(|p| p.sync),
+                    "close": phase(|p| p.close),
+                },
+            })
+        };
+        json!({
+            "library": self.runs.first().map(|run| run.library.clone()),
+            "fault": self.fault,
+            "equal_data": self.equal,
+            "write": direction(Direction::Write),
+            "read": direction(Direction::Read),
+            "runs": self.runs.iter().map(Measurement::to_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn spread_json(spread: Spread) -> Value {
+    json!({ "median": spread.median, "min": spread.min, "max": spread.max })
+}
+
+impl KernelReport {
+    /// Esker's bandwidth over a peer's, of medians.
+    pub fn ratio(&self, peer: &LibraryReport, direction: Direction) -> Option<f64> {
+        let esker = self.libraries.first()?.seconds(direction)?.median;
+        Some(peer.seconds(direction)?.median / esker.max(1e-9))
+    }
+
+    fn to_json(&self) -> Value {
+        let mut peers = Map::new();
+        let (esker, others) = match self.libraries.split_first() {
+            Some((esker, others)) => (esker.to_json(), others),
+            None => (Value::Null, &[][..]),
+        };
+        for other in others {
+            let mut entry = Map::new();
+            entry.insert("ratio_write".into(), json!(self.ratio(other, Direction::Write)));
+            entry.insert("ratio_read".into(), json!(self.ratio(other, Direction::Read)));
+            if let Value::Object(rest) = other.to_json() {
+                entry.extend(rest);
+            }
+            peers.insert(other.library.name().into(), Value::Object(entry));
+        }
+        json!({
+            "kernel": self.kernel.name(),
+            "bytes": self.bytes,
+            "runs": self.runs,
+            "variables": self.variables,
+            "esker": esker,
+            "peers": peers,
+        })
+    }
+}
+
+impl Report {
+    /// As JSON: for each kernel Esker's times, and for each peer its times with `ratio_write`
+    /// and `ratio_read`, Esker's bandwidth over the peer's.
+    pub fn to_json(&self) -> Value {
+        json!({
+            "machine": self.machine.to_json(),
+            "ranks": self.ranks,
+            "repeat": self.repeat,
+            "sync": self.sync,
+            "kernels": self.kernels.iter().map(KernelReport::to_json).collect::<Vec<_>>(),
+        })
+    }
+
+    /// Whether Esker itself failed in a kernel.
+    pub fn esker_failed(&self) -> bool {
+        let esker = self.kernels.iter().filter_map(|kernel| kernel.libraries.first());
+        esker.into_iter().any(|library| library.fault.is_some())
+    }
+
+    /// As a table for people.
+    pub fn to_text(&self) -> String {
+        let mut out = String::new();
+        let sync = if self.sync { "with" } else { "without" };
+        // Writing to a string cannot fail.
+        let _ = writeln!(out, "{}", self.machine.sentence());
+        let _ = writeln!(
+            out,
+            "{} ranks, {} runs each in turn, {sync} waiting for the disk; MB/s: median (min-max)",
+            self.ranks, self.repeat
+        );
+        for kernel in &self.kernels {
+            kernel.add_to(&mut out);
+        }
+        out
+    }
+}
+
+impl KernelReport {
+    fn add_to(&self, out: &mut String) {
+        let mib = self.bytes as f64 / f64::from(1 << 20);
+        let _ = writeln!(
+            out,
+            "\n{}: {mib:.1} MiB, {} variables, {} rows",
+            self.kernel.name(),
+            self.variables,
+            self.runs
+        );
+        let _ = writeln!(
+            out,
+            "  {:<13} {:>22} {:>7} {:>22} {:>7} {:>12} {:>14}",
+            "library", "write", "ratio", "read", "ratio", "open+define", "memory a rank"
+        );
+        for library in &self.libraries {
+            let name = library.library.name();
+            let (write, read) =
+                (library.bandwidth(Direction::Write), library.bandwidth(Direction::Read));
+            if let (Some(write), Some(read)) = (write, read) {
+                let speed = |s: Spread| format!("{:.0} ({:.0}-{:.0})", s.median, s.min, s.max);
+                let is_esker = std::ptr::eq(library, &self.libraries[0]);
+                let ratio = |direction| match self.ratio(library, direction) {
+                    Some(ratio) if !is_esker => format!("{ratio:.2}"),
+                    _ => String::new(),
+                };
+                let start = library.spread(Direction::Write, |p| p.open + p.define);
+                let memory = library.typical().map(|run| (run.peak_memory, run.own_memory));
+                let (peak, own) = memory.unwrap_or((0, 0));
+                let mib = |bytes: u64| bytes >> 20;
+                let _ = writeln!(
+                    out,
+                    "  {name:<13} {:>22} {:>7} {:>22} {:>7} {:>9.1} ms {:>14}",
+                    speed(write),
+                    ratio(Direction::Write),
+                    speed(read),
+                    ratio(Direction::Read),
+                    start.map_or(0.0, |s| s.median * 1e3),
+                    format!("{} of {} MiB", mib(peak), mib(own)),
+                );
+            }
+            if let Some(fault) = &library.fault {
+                let _ = writeln!(out, "  {name:<13} {fault}");
+            }
+        }
+        if let Some(run) = self.libraries.first().and_then(LibraryReport::typical) {
+            for (what, report) in [("write", &run.write_report), ("read", &run.read_report)] {
+                if let Some(sentence) = details(report) {
+                    let _ = writeln!(out, "  {what}: {sentence}");
+                }
+            }
+        }
+    }
+}
+
+/// A line of what the library said: numbers as they are, times that are not nothing.
+fn details(report: &Value) -> Option<String> {
+    let mut parts = Vec::new();
+    for (name, value) in report.as_object()? {
+        match value {
+            Value::String(text) => parts.push(text.clone()),
+            Value::Object(times) => {
+                let seconds = times.iter().filter_map(|(name, s)| Some((name, s.as_f64()?)));
+                let seen = seconds.filter(|(_, s)| *s >= 0.00005);
+                parts.extend(seen.map(|(name, s)| format!("{name} {:.1} ms", s * 1e3)));
+            }
+            Value::Number(n) if n.is_f64() => {
+                parts.push(format!("{name} {:.2}", n.as_f64().unwrap_or(0.0)));
+            }
+            Value::Number(n) if n.as_u64() != Some(0) => parts.push(format!("{name} {n}")),
+            _ => {}
+        }
+    }
+    Some(parts.join(", "))
+}

@@ -1,0 +1,97 @@
+//! Every kernel, small, on Esker and on the peers: the values come back, the files agree.
+
+use esker_bench::kernels::{Kernel, Scale};
+use esker_bench::{Library, Options, Peer, Report, run, svg};
+
+fn small(peers: &[Peer], ranks: usize) -> (tempfile::TempDir, Options) {
+    let dir = tempfile::tempdir().unwrap();
+    let mut options = Options::new(dir.path());
+    options.ranks = ranks;
+    options.repeat = 1;
+    options.peers = peers.to_vec();
+    options.scale = Scale { bytes: Some(1 << 20), records: Some(1), transfer: 512 };
+    if esker_bench::maps_folder(None).is_none() {
+        println!("skipped: E3SM's maps are not here (ESKER_SHARED_DATA names their folder)");
+        options.kernels.retain(|kernel| kernel.case().is_none());
+    }
+    (dir, options)
+}
+
+fn has_peer(report: &Report) -> bool {
+    let faults = report.kernels.iter().flat_map(|kernel| &kernel.libraries);
+    let mut faults = faults.filter_map(|library| library.fault.as_ref());
+    let missing = faults.any(|fault| fault.contains("cannot be compiled"));
+    if missing {
+        println!("skipped: PnetCDF's development files are not here");
+    }
+    !missing
+}
+
+fn assert_all_ran(report: &Report) {
+    for kernel in &report.kernels {
+        for library in &kernel.libraries {
+            let (kernel, name) = (kernel.kernel.name(), library.library.name());
+            assert_eq!(library.fault, None, "{kernel} on {} ranks, {name}", report.ranks);
+            assert_eq!(library.runs.len(), 1);
+            if let Library::Pnetcdf(_) = library.library {
+                assert_eq!(library.equal, Some(true), "{kernel} on {} ranks", report.ranks);
+            }
+        }
+    }
+}
+
+#[test]
+fn esker_and_plain_writes_read_back_every_kernel_on_any_number_of_ranks() {
+    for ranks in [1, 3, 4, 8] {
+        let (_dir, mut options) = small(&[Peer::Posix], ranks);
+        // A million plain writes of a few bytes take long, and show nothing.
+        options.kernels.retain(|kernel| *kernel != Kernel::E3smF);
+        assert_all_ran(&run(&options, &mut |_| ()).unwrap());
+    }
+}
+
+#[test]
+fn pnetcdf_writes_the_same_values() {
+    for ranks in [2, 3] {
+        let (_dir, mut options) = small(&[Peer::Pnetcdf], ranks);
+        options.kernels.retain(|kernel| ranks == 2 || *kernel != Kernel::E3smF);
+        let report = run(&options, &mut |_| ()).unwrap();
+        if !has_peer(&report) {
+            return;
+        }
+        assert_all_ran(&report);
+    }
+}
+
+#[test]
+fn a_report_has_ratios_and_a_picture() {
+    let (dir, mut options) = small(&[Peer::Posix], 2);
+    options.kernels = vec![Kernel::Contiguous, Kernel::Btio];
+    options.repeat = 3;
+    let report = run(&options, &mut |_| ()).unwrap();
+    let json = report.to_json();
+    for kernel in json["kernels"].as_array().unwrap() {
+        let peer = &kernel["peers"]["posix"];
+        let times = peer["write"]["seconds"]["median"].as_f64().unwrap()
+            / kernel["esker"]["write"]["seconds"]["median"].as_f64().unwrap();
+        assert!((peer["ratio_write"].as_f64().unwrap() - times).abs() < 1e-6 * times);
+        assert!(peer["ratio_read"].as_f64().unwrap() > 0.0);
+        assert_eq!(kernel["esker"]["runs"].as_array().unwrap().len(), 3);
+    }
+    assert!(json["machine"]["cores"].as_u64().unwrap() > 0);
+    assert!(report.to_text().contains("contiguous"));
+    let picture = svg::draw(&report);
+    assert!(picture.starts_with("<svg") && picture.ends_with("</svg>\n"));
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
+}
+
+#[test]
+fn without_a_map_the_kernel_says_so_and_the_others_run() {
+    let (dir, mut options) = small(&[], 2);
+    options.kernels = vec![Kernel::E3smF, Kernel::Contiguous];
+    options.maps = Some(dir.path().join("nowhere"));
+    let report = run(&options, &mut |_| ()).unwrap();
+    let faults: Vec<_> = report.kernels.iter().map(|k| k.libraries[0].fault.clone()).collect();
+    assert!(faults[0].as_ref().unwrap().contains("pnetcdf_e3sm_map_f_case_16p.nc"));
+    assert_eq!(faults[1], None);
+}

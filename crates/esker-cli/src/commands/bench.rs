@@ -1,0 +1,141 @@
+//! `esker bench`: how fast this machine writes and reads, beside other libraries.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+
+use esker_bench::kernels::{Kernel, Scale};
+use esker_bench::worker::{Ranks, run_from_arguments};
+use esker_bench::{Options, Peer, svg};
+
+use crate::arguments::size;
+use crate::failure::{Ended, Failure, Outcome};
+use crate::terminal::{Screen, json, say};
+
+/// Measure kernels of parallel I/O on Esker and, in turn, on its peers
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Kernels: contiguous, strided, checkerboard, blocks3d, flash, btio, e3sm-f, e3sm-g (all of them
+without a name). Each is written, read back and verified; files are compared with the peers'
+and removed. The E3SM kernels need the model's decomposition maps (--maps).
+
+Peers: pnetcdf and pnetcdf-romio (PnetCDF on OpenMPI's two MPI-IO layers; compiled when first
+needed, from Debian's libpnetcdf-dev and OpenMPI), posix (plain pwrite and pread).
+
+A ratio is Esker's bandwidth over the peer's, of medians, from the first request to the closed
+file. Without --sync nobody waits for the disk.
+
+Examples:
+  esker bench                                 everything, on two thread-ranks, beside PnetCDF
+  esker bench strided btio --ranks 4          two kernels on four ranks
+  esker bench contiguous --peer posix --size 1G
+  esker bench --comm threads,mpi --json       thread-ranks beside MPI ranks, for a program
+  esker bench --svg speed.svg                 with a picture")]
+pub(super) struct Arguments {
+    /// Kernels to run (all, if none is named)
+    #[arg(value_name = "KERNEL", value_parser = kernel)]
+    kernels: Vec<Kernel>,
+    /// Number of ranks
+    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u16).range(1..))]
+    ranks: u16,
+    /// Bytes in a file, about, as 64M or 1G (64M, or what is natural for the kernel)
+    #[arg(long, value_name = "BYTES", value_parser = size)]
+    size: Option<u64>,
+    /// Records of the E3SM kernels (1 and 8)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    records: Option<u64>,
+    /// Bytes of one transfer of the strided kernel
+    #[arg(long, value_name = "BYTES", default_value = "4k", value_parser = size)]
+    transfer: u64,
+    /// Libraries to compare with: pnetcdf, pnetcdf-romio, posix, or none
+    #[arg(long, value_name = "PEER,…", default_value = "pnetcdf", value_delimiter = ',')]
+    peer: Vec<String>,
+    /// What ranks are: threads or mpi (with both, the first is what peers are compared with)
+    #[arg(long, value_name = "KIND", default_value = "threads", value_delimiter = ',')]
+    #[arg(value_parser = ranks)]
+    comm: Vec<Ranks>,
+    /// How often each is run
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u16).range(1..))]
+    repeat: u16,
+    /// Directory of the files, which should be on the disk to be measured
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    dir: PathBuf,
+    /// Wait for the disk, and count that time
+    #[arg(long)]
+    sync: bool,
+    /// Directory of E3SM's decomposition maps
+    #[arg(long, value_name = "DIR")]
+    maps: Option<PathBuf>,
+    /// Draw the bandwidths into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Print JSON, with every run
+    #[arg(long)]
+    json: bool,
+}
+
+fn kernel(name: &str) -> Result<Kernel, String> {
+    let names: Vec<&str> = Kernel::ALL.iter().map(|kernel| kernel.name()).collect();
+    Kernel::from_name(name).ok_or_else(|| format!("the kernels are {}", names.join(", ")))
+}
+
+fn ranks(name: &str) -> Result<Ranks, String> {
+    let all = [Ranks::Threads, Ranks::Mpi];
+    all.into_iter().find(|r| r.name() == name).ok_or_else(|| "use threads or mpi".into())
+}
+
+fn peers(names: &[String]) -> Result<Vec<Peer>, Failure> {
+    let named = names.iter().filter(|name| *name != "none" && !name.is_empty());
+    let peer = |name: &String| {
+        Peer::from_name(name).ok_or_else(|| {
+            let known = "pnetcdf, pnetcdf-romio, posix and none";
+            Failure::sentence(format_args!("there is no peer \"{name}\": there are {known}"))
+        })
+    };
+    named.map(peer).collect()
+}
+
+pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
+    let fail = |error: &dyn std::fmt::Display| Failure::sentence(format_args!("{error}"));
+    let mut options = Options::new(&arguments.dir);
+    if !arguments.kernels.is_empty() {
+        options.kernels = arguments.kernels.clone();
+    }
+    options.ranks = usize::from(arguments.ranks);
+    options.scale =
+        Scale { bytes: arguments.size, records: arguments.records, transfer: arguments.transfer };
+    options.peers = peers(&arguments.peer)?;
+    options.comm = arguments.comm.clone();
+    options.repeat = usize::from(arguments.repeat);
+    options.sync = arguments.sync;
+    options.maps = arguments.maps.clone();
+    let program = std::env::current_exe().map_err(|error| fail(&error))?;
+    options.worker = vec![program.into(), "bench-worker".into()];
+    let mut progress = |next: &str| say(format_args!("{next}"));
+    let report = esker_bench::run(&options, &mut progress).map_err(|error| fail(&error))?;
+    if let Some(file) = &arguments.svg {
+        fs::write(file, svg::draw(&report)).map_err(|error| Failure::file(file, error))?;
+    }
+    if arguments.json {
+        json::write(screen, &report.to_json())?;
+    } else {
+        write!(screen, "{}", report.to_text())?;
+    }
+    // A peer that is not here is no failure; Esker's own is.
+    Ok(if report.esker_failed() { Outcome::Bad } else { Outcome::Good })
+}
+
+/// One run of a plan, in a process of its own, for `esker bench`
+#[derive(Debug, clap::Args)]
+#[command(hide = true, after_help = "Examples:\n  esker bench    starts this by itself")]
+pub(super) struct WorkerArguments {
+    #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    job: Vec<String>,
+}
+
+pub(super) fn work(arguments: &WorkerArguments, screen: &mut Screen) -> Ended {
+    let printed = run_from_arguments(&arguments.job);
+    let printed = printed.map_err(|sentence| Failure::sentence(format_args!("{sentence}")))?;
+    write!(screen, "{printed}")?;
+    Ok(Outcome::Good)
+}
