@@ -5,6 +5,7 @@ mod bounded;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bounded::{launched, on_ranks};
 use esker::{
@@ -12,7 +13,9 @@ use esker::{
     OpenOptions, Owner, Requests, Schema, Selection, Values, VarId,
 };
 use esker_comm::LaunchError;
-use esker_store::{Fault, FaultyStore, LocalStore, MemoryStore, Store};
+use esker_store::{
+    Access, CreateMode, Fault, FaultyStore, File, LocalStore, MemoryStore, Store, StoreError,
+};
 use tempfile::TempDir;
 
 const RANKS: [usize; 3] = [2, 4, 7];
@@ -619,4 +622,144 @@ fn variables_choose_their_own_fill() {
         assert_eq!(found, [1, 0, 1, 0, 1]);
         ds.close().unwrap();
     });
+}
+
+/// A file system that stops reading when it is told to.
+#[derive(Debug, Clone)]
+struct Unreadable(Arc<AtomicBool>);
+
+#[derive(Debug)]
+struct UnreadableFile(Arc<dyn File>, Arc<AtomicBool>);
+
+impl Store for Unreadable {
+    fn open(&self, path: &Path, access: Access) -> esker_store::Result<Arc<dyn File>> {
+        let file = LocalStore.open(path, access)?;
+        Ok(Arc::new(UnreadableFile(file, self.0.clone())))
+    }
+
+    fn create(&self, path: &Path, mode: CreateMode) -> esker_store::Result<Arc<dyn File>> {
+        let file = LocalStore.create(path, mode)?;
+        Ok(Arc::new(UnreadableFile(file, self.0.clone())))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> esker_store::Result<()> {
+        LocalStore.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> esker_store::Result<()> {
+        LocalStore.remove(path)
+    }
+
+    fn exists(&self, path: &Path) -> esker_store::Result<bool> {
+        LocalStore.exists(path)
+    }
+
+    fn resolve(&self, path: &Path) -> esker_store::Result<PathBuf> {
+        LocalStore.resolve(path)
+    }
+
+    fn copy_permissions(&self, from: &Path, to: &Path) -> esker_store::Result<()> {
+        LocalStore.copy_permissions(from, to)
+    }
+
+    fn sync_names(&self, path: &Path) -> esker_store::Result<()> {
+        LocalStore.sync_names(path)
+    }
+}
+
+impl File for UnreadableFile {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> esker_store::Result<usize> {
+        if self.1.load(Ordering::SeqCst) {
+            let error = io::Error::other("the disk is broken (injected)");
+            return Err(StoreError::new(Path::new("run.nc"), "read", error));
+        }
+        self.0.read_at(offset, buf)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> esker_store::Result<()> {
+        self.0.write_at(offset, bytes)
+    }
+
+    fn len(&self) -> esker_store::Result<u64> {
+        self.0.len()
+    }
+
+    fn set_len(&self, len: u64) -> esker_store::Result<()> {
+        self.0.set_len(len)
+    }
+
+    fn sync(&self) -> esker_store::Result<()> {
+        self.0.sync()
+    }
+}
+
+#[test]
+fn a_disk_that_one_rank_cannot_read_is_everyones_error() {
+    for exchange in [false, true] {
+        let mut failures = 0;
+        for victim in 0..3 {
+            let (_dir, path) = file();
+            let failed = on_ranks(3, move |comm| {
+                let me = comm.rank() as u64;
+                let broken = Arc::new(AtomicBool::new(false));
+                let store: Arc<dyn Store> = Arc::new(Unreadable(broken.clone()));
+                let mut hints = hints(exchange);
+                hints.set("cb_nodes", "3");
+                let (mut ds, fixed, record) = written(&path, &comm, hints, Some(store));
+                broken.store(comm.rank() == victim, Ordering::SeqCst);
+                let same = |outcome: Result<(), Error>| {
+                    let failed = vec![u8::from(outcome.is_err())];
+                    let all = comm.all_gather(failed.into()).unwrap();
+                    assert!(all.iter().all(|f| f[0] == all[0][0]), "{outcome:?}");
+                    all[0][0] == 1
+                };
+                let all = Selection::slab(&[0, 0], &[2, 3]);
+                let read = same(ds.get_all::<f64>(record, &all).map(drop));
+                // Reading between pieces to write is the owner's; its error is everyone's.
+                same(ds.put_all(fixed, &Selection::element(&[me]), &[9i32]));
+                broken.store(false, Ordering::SeqCst);
+                ds.put_all(fixed, &Selection::element(&[me]), &[me as i32]).unwrap();
+                check_written(&ds, 3);
+                ds.close().unwrap();
+                read
+            });
+            // With owners, only the one whose window it is reads.
+            failures += usize::from(failed[0]);
+        }
+        assert!(failures >= if exchange { 1 } else { 3 }, "{failures}");
+    }
+}
+
+#[test]
+fn a_file_that_ends_too_early_is_everyones_error() {
+    for exchange in [false, true] {
+        let (_dir, path) = file();
+        on_ranks(3, move |comm| {
+            let (ds, _, _) = written(&path, &comm, hints(exchange), None);
+            let len = ds.file_len().unwrap();
+            ds.close().unwrap();
+            comm.barrier().unwrap();
+            if comm.rank() == 0 {
+                std::fs::OpenOptions::new()
+                    .write(true)
+                    .open(&path)
+                    .unwrap()
+                    .set_len(len - 8)
+                    .unwrap();
+            }
+            comm.barrier().unwrap();
+            let options = OpenOptions::new().comm(comm.clone()).hints(hints(exchange));
+            let mut ds = Dataset::open_with(&path, options).unwrap();
+            let record = ds.var("record").unwrap();
+            // Only the last rank's element is not there.
+            let mine = Selection::element(&[1, comm.rank() as u64]);
+            let mut out = [0.0];
+            let error = ds.get_all_into(record, &mine, &mut out).unwrap_err();
+            assert!(error.to_string().contains("the file ends at"), "{error}");
+            let error = ds.get_all::<f64>(record, &mine).unwrap_err();
+            assert!(error.to_string().contains("the file ends at"), "{error}");
+            let first = Selection::element(&[0, comm.rank() as u64]);
+            assert_eq!(ds.get_all::<f64>(record, &first).unwrap(), [comm.rank() as f64]);
+        });
+    }
 }

@@ -10,9 +10,9 @@ use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use esker::{Dataset, Selection};
+use esker::{Dataset, OpenOptions, Selection};
 use esker_tools::Unseen;
-use esker_tools::check::{CheckOptions, check};
+use esker_tools::check::{CheckOptions, Verdict, check};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_esker-ranks");
 
@@ -196,6 +196,57 @@ fn value(step: u64, element: u64) -> f32 {
     ((step * 31 + element) % 10_007) as f32
 }
 
+fn number_in(path: &Path) -> Option<u64> {
+    fs::read_to_string(path).ok()?.parse().ok()
+}
+
+/// Starts 4 ranks and kills one of them after some steps, at another moment each time.
+fn killed(what: &str, dir: &Path, turn: u64) -> Job {
+    let words: &[&str] = &[PROGRAM, what, dir.to_str().unwrap()];
+    let job = MPICH.start(&[(4, words)], &[]);
+    while number_in(&dir.join("synced")).unwrap_or(0) < 1 + turn % 3 {
+        assert!(job.start.elapsed() < Duration::from_secs(40), "{} does not start", job.name);
+        sleep(Duration::from_millis(1));
+    }
+    sleep(Duration::from_micros(turn * 1700));
+    let victim = number_in(&dir.join(format!("pid.{}", turn % 4))).unwrap();
+    let killed = Command::new("kill").args(["-KILL", &victim.to_string()]).status().unwrap();
+    assert!(killed.success());
+    job
+}
+
+#[test]
+fn a_rank_that_is_killed_in_a_redefinition_leaves_the_old_or_the_new_dataset() {
+    if !MPICH.is_here() {
+        return;
+    }
+    let _alone = alone();
+    let mut unfinished = 0;
+    for turn in 0..10u64 {
+        let dir = tempfile::tempdir().unwrap();
+        let job = killed("redefine", dir.path(), turn);
+        let (succeeded, ..) = job.end(Duration::from_secs(60));
+        assert!(!succeeded);
+        let done = number_in(&dir.path().join("synced")).unwrap();
+        let path = dir.path().join("run.nc");
+        unfinished += usize::from(esker::new_path(&path).exists());
+        let ds = Dataset::open_with(&path, OpenOptions::new().writable(true)).unwrap();
+        let step = ds.schema().attrs.get("step").unwrap().values.get_f64(0).unwrap() as u64;
+        assert!(step == done || step == done + 1, "{step} after {done}");
+        assert_eq!(ds.schema().vars.len() as u64, 1 + step);
+        let record: Vec<f32> = ds.get(ds.var("record").unwrap(), &Selection::all()).unwrap();
+        let width = record.len() / 2;
+        let expected = |i: usize| value((i / width) as u64, (i % width) as u64);
+        assert!(record.iter().enumerate().all(|(i, v)| *v == expected(i)), "turn {turn}");
+        ds.close().unwrap();
+        // What is left beside it is no harm, and all there is to find.
+        let report = check(&path, &CheckOptions::default(), &mut Unseen).unwrap();
+        assert_eq!(report.verdict(), Verdict::Valid, "{report:?}");
+    }
+    println!("{unfinished} of 10 ranks were killed while a new file was built");
+    assert!(unfinished > 0);
+}
+
 #[test]
 fn a_killed_rank_leaves_what_was_synced() {
     if !MPICH.is_here() {
@@ -205,24 +256,10 @@ fn a_killed_rank_leaves_what_was_synced() {
     let mut in_the_middle = 0;
     for turn in 0..20u64 {
         let dir = tempfile::tempdir().unwrap();
-        let place = dir.path().to_str().unwrap();
-        let words: &[&str] = &[PROGRAM, "endless", place];
-        let job = MPICH.start(&[(4, words)], &[]);
-        let read = |name: &str| -> Option<u64> {
-            fs::read_to_string(dir.path().join(name)).ok()?.parse().ok()
-        };
-        // After some records, at another moment each time.
-        while read("synced").unwrap_or(0) < 1 + turn % 3 {
-            assert!(job.start.elapsed() < Duration::from_secs(40), "{} does not start", job.name);
-            sleep(Duration::from_millis(1));
-        }
-        sleep(Duration::from_micros(turn * 1700));
-        let victim = read(&format!("pid.{}", turn % 4)).unwrap();
-        let killed = Command::new("kill").args(["-KILL", &victim.to_string()]).status().unwrap();
-        assert!(killed.success());
+        let job = killed("endless", dir.path(), turn);
         let (succeeded, ..) = job.end(Duration::from_secs(60));
         assert!(!succeeded);
-        let synced = read("synced").unwrap();
+        let synced = number_in(&dir.path().join("synced")).unwrap();
         let path = dir.path().join("run.nc");
         // The bytes of a record that nobody promised yet are all that there may be to find.
         let report = check(&path, &CheckOptions::default(), &mut Unseen).unwrap();

@@ -38,12 +38,13 @@ fn main() -> ExitCode {
             scenarios(&comm, Path::new(dir), first..first + count);
         }
         ["endless", dir] => endless(&comm, Path::new(dir)),
+        ["redefine", dir] => redefine(&comm, Path::new(dir)),
         ["full", path] => full(&comm, Path::new(path)),
         ["interleave", path] => interleave(&comm, Path::new(path)),
         ["hints", path] => tell_hints(&comm, Path::new(path)),
         _ => {
             eprintln!(
-                "esker-ranks scenario DIR FIRST COUNT | endless DIR | full PATH | interleave PATH | hints PATH"
+                "esker-ranks scenario DIR FIRST COUNT | endless DIR | redefine DIR | full PATH | interleave PATH | hints PATH"
             );
             return ExitCode::FAILURE;
         }
@@ -112,6 +113,37 @@ fn endless(comm: &Arc<dyn Communicator>, dir: &Path) {
             // In one step, so that whoever looks sees a whole number.
             let (new, name) = (dir.join("synced.new"), dir.join("synced"));
             std::fs::write(&new, (step + 1).to_string()).unwrap();
+            std::fs::rename(new, name).unwrap();
+        }
+    }
+}
+
+/// Redefines a dataset until it is killed: each time with a longer header, so that data move,
+/// and with a variable more. The attribute `step` says how often.
+fn redefine(comm: &Arc<dyn Communicator>, dir: &Path) {
+    let (me, ranks) = (comm.rank() as u64, comm.size() as u64);
+    std::fs::write(dir.join(format!("pid.{me}")), std::process::id().to_string()).unwrap();
+    let options = CreateOptions::new().comm(comm.clone());
+    let mut def = Dataset::create(dir.join("run.nc"), options).unwrap();
+    let t = def.add_dim("t", DimLen::Unlimited).unwrap();
+    let x = def.add_dim("x", DimLen::Fixed(RECORD * ranks)).unwrap();
+    let record = def.add_var("record", ExternalType::Float, &[t, x]).unwrap();
+    def.put_attr(esker::Owner::Global, "step", 0i32).unwrap();
+    let mut ds = def.enddef().unwrap();
+    let mine = Selection::slab(&[0, me * RECORD], &[2, RECORD]);
+    let at = |i: u64| value(i / RECORD, me * RECORD + i % RECORD);
+    let data: Vec<f32> = (0..2 * RECORD).map(at).collect();
+    ds.put_all(record, &mine, &data).unwrap();
+    ds.sync().unwrap();
+    for step in 1.. {
+        let mut def = ds.redef().unwrap();
+        def.put_attr(esker::Owner::Global, "step", step).unwrap();
+        def.put_attr(esker::Owner::Global, &format!("text{step}"), "t".repeat(900)).unwrap();
+        def.add_var(&format!("v{step}"), ExternalType::Int, &[t]).unwrap();
+        ds = def.enddef().unwrap();
+        if me == 0 {
+            let (new, name) = (dir.join("synced.new"), dir.join("synced"));
+            std::fs::write(&new, step.to_string()).unwrap();
             std::fs::rename(new, name).unwrap();
         }
     }

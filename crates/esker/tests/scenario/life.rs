@@ -498,12 +498,12 @@ impl Life {
         } else if !alone {
             assert_eq!(ds.numrecs(), old);
         }
-        let seen = if self.dice.one_in(2) {
-            self.ds().sync()
-        } else {
-            self.ds().wait_all(&mut Requests::new())
-        };
-        seen.unwrap();
+        match self.dice.below(4) {
+            0 => self.ds().sync().unwrap(),
+            1 => self.ds().wait_all(&mut Requests::new()).unwrap(),
+            2 => self.open_again(),
+            _ => self.redefine(),
+        }
     }
 
     fn put_now(&mut self, put: &Move, all: bool, what: &str) {
