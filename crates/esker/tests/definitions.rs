@@ -1,6 +1,7 @@
 //! Ranks define different things, and get one dataset or one error.
 
 mod bounded;
+mod scenario;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,9 +9,10 @@ use std::sync::Arc;
 use bounded::on_ranks;
 use esker::{
     Communicator, CreateOptions, Dataset, Define, DimLen, Error, ExternalType, FillMode,
-    OpenOptions, Owner, Selection, Values, Version,
+    OpenOptions, Owner, Requests, Selection, Values, VarId, Version,
 };
 use esker_comm::Counted;
+use scenario::Dice;
 use tempfile::TempDir;
 
 const RANKS: [usize; 4] = [2, 3, 7, 16];
@@ -449,4 +451,91 @@ fn a_merge_sends_each_draft_once_up_the_tree() {
         traffic.messages() - before
     });
     assert_eq!(sent, [0, 1, 1, 1, 1, 1, 1, 1]);
+}
+
+/// Rounds of redefinitions in which every rank defines some of what there is to define, in an
+/// order of its own, writes what it defined, and finds what all have written.
+#[test]
+fn random_parts_of_definitions_become_one_dataset() {
+    const POOL: usize = 12;
+    for (ranks, seed) in [2, 3, 7, 16].into_iter().flat_map(|r| (0..12u64).map(move |s| (r, s))) {
+        let (_dir, path) = file();
+        on_ranks(ranks, move |comm| {
+            let me = comm.rank();
+            let mut shared = Dice::new(seed);
+            let mut own = Dice::new(1000 * seed + me as u64 + 1);
+            // Variable i has dimension i % 3, and every fourth has records.
+            let len = |i: usize| 2 + (i % 3) as u64;
+            let value = |i: usize, e: u64| (100 * i as u64 + e) as i32;
+            let mut def = create(&path, &comm);
+            let mut known: Vec<Option<VarId>> = vec![None; POOL];
+            let mut written = [false; POOL];
+            for round in 0..3 {
+                let mut order: Vec<usize> = (0..POOL).collect();
+                own.shuffle(&mut order);
+                for i in order.into_iter().filter(|_| own.one_in(4)) {
+                    if def.schema().var(&format!("v{i}")).is_some() {
+                        continue;
+                    }
+                    let mut dims = Vec::new();
+                    let names = [("t".to_string(), 0), (format!("d{}", i % 3), len(i))];
+                    let with_records = i % 4 == 0;
+                    for (name, len) in names.iter().skip(usize::from(!with_records)) {
+                        let dim = match def.schema().dim(name) {
+                            Some(dim) => dim,
+                            None if *len == 0 => def.add_dim(name, DimLen::Unlimited).unwrap(),
+                            None => def.add_dim(name, DimLen::Fixed(*len)).unwrap(),
+                        };
+                        dims.push(dim);
+                    }
+                    let var = def.add_var(&format!("v{i}"), ExternalType::Int, &dims).unwrap();
+                    known[i] = Some(var);
+                    def.put_attr(var, &format!("of{}", me % 2), "x").unwrap();
+                }
+                if shared.one_in(2) {
+                    def.put_attr(Owner::Global, &format!("round{round}"), "r".repeat(99)).unwrap();
+                }
+                let mut ds = def.enddef().unwrap();
+                // Numbers that were given stay what they are.
+                for (i, var) in known.iter().enumerate() {
+                    let Some(var) = var else { continue };
+                    assert_eq!(&*ds.variable(*var).unwrap().name, format!("v{i}"));
+                    assert_eq!(ds.var(&format!("v{i}")).unwrap(), *var);
+                }
+                let new: Vec<usize> = (0..POOL)
+                    .filter(|i| !written[*i] && ds.var(&format!("v{i}")).is_ok())
+                    .collect();
+                // Each of the new ones is written by one rank, whether it defined it or not.
+                let data: Vec<Vec<i32>> =
+                    (0..POOL).map(|i| (0..len(i)).map(|e| value(i, e)).collect()).collect();
+                let mut queue = Requests::new();
+                for i in new {
+                    written[i] = true;
+                    if i % ranks == me {
+                        let var = ds.var(&format!("v{i}")).unwrap();
+                        let shape = ds.shape(var).unwrap();
+                        let mut count = shape.clone();
+                        count[0] = if shape.len() == 2 { 1 } else { shape[0] };
+                        let all = Selection::slab(&vec![0; shape.len()], &count);
+                        ds.iput(&mut queue, var, &all, &data[i]).unwrap();
+                    }
+                }
+                ds.wait_all(&mut queue).unwrap();
+                drop(queue);
+                for i in (0..POOL).filter(|i| written[*i]) {
+                    let var = ds.var(&format!("v{i}")).unwrap();
+                    let found: Vec<i32> = ds.get_all(var, &Selection::all()).unwrap();
+                    assert_eq!(found, data[i], "seed {seed}, round {round}, v{i}");
+                }
+                if shared.one_in(3) {
+                    ds.close().unwrap();
+                    ds = open(&path, &comm);
+                    // Numbers are the file's now, the same for everyone.
+                    known = (0..POOL).map(|i| ds.var(&format!("v{i}")).ok()).collect();
+                }
+                def = ds.redef().unwrap();
+            }
+            def.enddef().unwrap().close().unwrap();
+        });
+    }
 }

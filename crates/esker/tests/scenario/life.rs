@@ -559,7 +559,7 @@ impl Life {
         let small = expected.iter().all(|v| v.is_some_and(|v| (0.0..100.0).contains(&v)));
         let kind = if small { kind } else { widest(model.ty) };
         let (var, ty, name) = (model.var, model.ty, model.name.clone());
-        let all = way % 2 == 0;
+        let all = way.is_multiple_of(2);
         let ds = self.ds();
         let found = match way {
             0 | 1 => Buffer::fetched(kind, ds, var, &selection, all).unwrap().values(),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use esker::Communicator;
 
-use dice::Dice;
+pub(crate) use dice::Dice;
 use life::Life;
 
 /// A variable as it should be in the end: its name and its values, `None` where anything may be.
