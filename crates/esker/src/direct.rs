@@ -131,6 +131,9 @@ struct Reader<'f> {
 /// From this length on a run is read straight into the caller's memory where that is possible.
 const STRAIGHT: u64 = 32 * 1024;
 
+/// In parts of this length, which stay in the cache between being read and being swapped.
+const PART: u64 = 128 * 1024;
+
 impl Reader<'_> {
     fn read(
         &mut self,
@@ -146,10 +149,9 @@ impl Reader<'_> {
             if first.len >= STRAIGHT
                 && let Some(memory) = request.memory.straight(first.element, first.len)
             {
-                // In parts that stay in the cache between reading and swapping.
-                let parts = memory.chunks_mut(512 << 10);
+                let parts = memory.chunks_mut(PART as usize);
                 for (i, part) in parts.enumerate() {
-                    let offset = first.offset + i as u64 * (512 << 10);
+                    let offset = first.offset + i as u64 * PART;
                     short = short.or(self.fetch(offset, Into::Caller(part), report)?);
                     let clock = Instant::now();
                     Memory::settle(part, sides);
