@@ -42,7 +42,7 @@ pub(crate) fn write(
     hints: &Hints,
     report: &mut Report,
 ) -> Result<()> {
-    let limit = hints.write_buffer.max(8) as usize;
+    let limit = hints.write_at_once(file.block_size()) as usize;
     // Converted bytes that are not written yet, and where they go.
     let mut block: Vec<u8> = Vec::new();
     let mut at = 0;
@@ -106,7 +106,7 @@ pub(crate) fn read(
     hints: &Hints,
     report: &mut Report,
 ) -> Result<Option<u64>> {
-    let limit = hints.read_buffer.max(8);
+    let limit = hints.read_at_once(file.block_size());
     let hole = if hints.ds_read == Automatic::Disable { 0 } else { hints.sieve_hole };
     let mut reader = Reader { file, block: Vec::new(), limit, hole, tally: Tally::default() };
     let mut short = None;
