@@ -37,7 +37,7 @@ impl Plane {
     }
 
     /// The plane with other numbers of rows and columns: each new value is the mean of the
-    /// values it covers, missing when none is there.
+    /// values it covers, missing when most of them are.
     fn resampled(&self, rows: usize, columns: usize) -> Plane {
         let span = |i: usize, new: usize, old: usize| {
             let first = i * old / new;
@@ -46,17 +46,19 @@ impl Plane {
         let mut values = Vec::with_capacity(rows * columns);
         for row in 0..rows {
             for column in 0..columns {
-                let (mut sum, mut count) = (0.0, 0u32);
+                let (mut sum, mut count, mut missing) = (0.0, 0u32, 0u32);
                 for y in span(row, rows, self.rows) {
                     for x in span(column, columns, self.columns) {
                         let value = self.values[y * self.columns + x];
                         if value.is_finite() {
                             sum += value;
                             count += 1;
+                        } else {
+                            missing += 1;
                         }
                     }
                 }
-                values.push(if count == 0 { f64::NAN } else { sum / f64::from(count) });
+                values.push(if missing > count { f64::NAN } else { sum / f64::from(count) });
             }
         }
         Plane { values, rows, columns }

@@ -48,6 +48,29 @@ const RANKS: [(Launcher, &str, &str); 5] = [
     (Launcher::Pmix, "PMIX_RANK", "SLURM_STEP_NUM_TASKS"),
 ];
 
+/// Every variable of the environment that has a say in which MPI is used and how.
+pub const VARIABLES: [&str; 14] = [
+    "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_SIZE",
+    "PMI_RANK",
+    "PMI_SIZE",
+    "MV2_COMM_WORLD_RANK",
+    "MV2_COMM_WORLD_SIZE",
+    "PALS_RANKID",
+    "PMIX_RANK",
+    "SLURM_STEP_NUM_TASKS",
+    super::find::OVERRIDE,
+    SERIALIZED,
+    CONSENSUS_FROM,
+    PIECE,
+    BLOCK,
+];
+
+const SERIALIZED: &str = "ESKER_MPI_SERIALIZED";
+const CONSENSUS_FROM: &str = "ESKER_MPI_CONSENSUS_FROM";
+const PIECE: &str = "ESKER_MPI_PIECE";
+const BLOCK: &str = "ESKER_MPI_BLOCK";
+
 /// How this process was started; `None` if not by a launcher of MPI programs (`mpiexec`,
 /// `srun`), as far as its environment tells. Loads nothing.
 pub fn launched() -> Option<Launched> {
@@ -81,10 +104,10 @@ impl Settings {
     pub(super) fn from_environment() -> Self {
         let number = |name| env::var(name).ok().and_then(|text| text.parse::<usize>().ok());
         Settings {
-            piece: number("ESKER_MPI_PIECE").unwrap_or(1 << 30).clamp(1, 1 << 30),
-            consensus_from: number("ESKER_MPI_CONSENSUS_FROM").unwrap_or(64),
-            serialized: env::var_os("ESKER_MPI_SERIALIZED").is_some(),
-            block: env::var_os("ESKER_MPI_BLOCK").is_some(),
+            piece: number(PIECE).unwrap_or(1 << 30).clamp(1, 1 << 30),
+            consensus_from: number(CONSENSUS_FROM).unwrap_or(64),
+            serialized: env::var_os(SERIALIZED).is_some(),
+            block: env::var_os(BLOCK).is_some(),
         }
     }
 }
@@ -96,6 +119,13 @@ mod tests {
     fn with(variables: &[(&str, &str)]) -> Option<Launched> {
         let find = |name: &str| variables.iter().find(|(n, _)| *n == name);
         from_variables(|name| find(name).map(|(_, value)| value.to_string()))
+    }
+
+    #[test]
+    fn every_variable_that_is_read_is_told() {
+        for (_, rank, ranks) in RANKS {
+            assert!(VARIABLES.contains(&rank) && VARIABLES.contains(&ranks), "{rank}, {ranks}");
+        }
     }
 
     #[test]

@@ -47,8 +47,8 @@ pub(super) struct Arguments {
     /// Ranks, as threads of this process (under mpiexec the ranks are MPI's) [default: 4]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     ranks: Option<u16>,
-    /// Records to write, one for every three minutes of the wave
-    #[arg(long, value_name = "N", default_value = "25", value_parser = clap::value_parser!(u16).range(1..=500))]
+    /// Records to write, one for every six minutes of the wave
+    #[arg(long, value_name = "N", default_value = "13", value_parser = clap::value_parser!(u16).range(1..=500))]
     records: u16,
     /// Keep the file, as demo.nc in the current directory
     #[arg(long)]

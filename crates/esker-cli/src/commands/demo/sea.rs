@@ -30,8 +30,9 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// The demonstration's: cells of 2 km, a record every three minutes.
-    pub(super) const DEMO: Grid = Grid { columns: 512, rows: 256, step: 6.0, steps_per_record: 30 };
+    /// The demonstration's: cells of 1 km, a record every six minutes.
+    pub(super) const DEMO: Grid =
+        Grid { columns: 1024, rows: 512, step: 3.0, steps_per_record: 120 };
 
     /// The width of a cell in m.
     pub(super) fn spacing(&self) -> f32 {
@@ -102,11 +103,11 @@ fn depth(x: f32, y: f32) -> f32 {
         height * (-((x - east).powi(2) + (y - north).powi(2)) / (radius * radius)).exp()
     };
     const MOUNTAINS: [(f32, f32, f32, f32); 6] = [
-        (470.0, 150.0, 38.0, 5600.0),
-        (505.0, 118.0, 26.0, 5300.0),
-        (610.0, 340.0, 48.0, 5900.0),
-        (665.0, 390.0, 26.0, 5200.0),
-        (560.0, 425.0, 20.0, 5000.0),
+        (470.0, 150.0, 34.0, 9500.0),
+        (520.0, 105.0, 24.0, 8000.0),
+        (610.0, 340.0, 40.0, 11000.0),
+        (675.0, 400.0, 24.0, 9000.0),
+        (555.0, 430.0, 18.0, 8500.0),
         (700.0, 210.0, 70.0, 3400.0),
     ];
     let depth = basin - MOUNTAINS.into_iter().map(mountain).sum::<f32>();

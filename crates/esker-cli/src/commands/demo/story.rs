@@ -14,6 +14,7 @@ use super::total::{Moved, Total};
 use crate::commands::info::{facts::Facts, text};
 use crate::commands::opening;
 use crate::failure::Failure;
+use crate::terminal::colour::Depth;
 use crate::terminal::picture::{Panel, Plane, Scale, panels};
 use crate::terminal::table::{Side, Table};
 use crate::terminal::{Screen, quantity};
@@ -39,23 +40,19 @@ pub(super) fn opening(
     let Blocks { down, across, .. } = Blocks::new(cast.ranks, *rows, *columns);
     let minutes = grid.time(records.saturating_sub(1)) / 60.0;
     let depth = screen.depth;
-    writeln!(screen, "{}", depth.bold("A tsunami in a made-up sea"))?;
-    writeln!(
-        screen,
-        "  {minutes} minutes on {columns} × {rows} cells of {} km: {} records of eta, u and v",
-        quantity::general(f64::from(grid.spacing()) / 1000.0, 3),
-        records,
-    )?;
+    let spacing = quantity::general(f64::from(grid.spacing()) / 1000.0, 3);
     let blocks = match cast.ranks {
         1 => "one block".to_string(),
         _ => format!("{across} × {down} blocks"),
     };
+    writeln!(screen, "{}", depth.bold("A tsunami in a made-up sea"))?;
     writeln!(
         screen,
-        "  {}, {}: the sea in {blocks}, edges to the neighbours each step",
-        quantity::plural(cast.ranks, "rank"),
-        cast.kind
-    )
+        "  {columns} × {rows} cells of {spacing} km, {minutes} minutes, {} in one file",
+        quantity::plural(records as usize, "record"),
+    )?;
+    let ranks = quantity::plural(cast.ranks, "rank");
+    writeln!(screen, "  computed and written by {ranks}: {}, {blocks}", cast.kind)
 }
 
 /// The height of the sea at a few times, read from the file.
@@ -117,10 +114,12 @@ pub(super) fn times(screen: &mut Screen, total: &Total) -> io::Result<()> {
             "write" => bandwidth(total.bytes, time),
             "read back" => bandwidth(total.bytes, time),
             "sync" => "until it is safe on the disk".to_string(),
-            "wait" => "for the neighbours' edges, and for the slowest".to_string(),
+            "wait" => "for the neighbours' edges".to_string(),
             _ => "computing steps".to_string(),
         };
-        table.row([name.to_string(), seconds(time), bar(time, longest), what]);
+        let cell = if depth == Depth::Plain { "#" } else { "█" };
+        let cells = (16.0 * time.as_secs_f64() / longest.as_secs_f64().max(1e-9)).ceil();
+        table.row([name.to_string(), seconds(time), cell.repeat(cells as usize), what]);
     }
     table.write(screen, depth, width)?;
 
@@ -145,12 +144,17 @@ fn road(moved: &Moved, ranks: usize) -> Vec<String> {
             quantity::plural(ranks, "rank"),
         ),
     };
+    let messages = match moved.messages {
+        0 => "no messages".to_string(),
+        n => {
+            let messages = quantity::plural(n as usize, "message");
+            format!("{messages} ({})", quantity::bytes(moved.message_bytes))
+        }
+    };
     let counted = format!(
-        "{} in {}, {} of {}, {} to the system",
+        "{} in {}, {messages}, {} to the system",
         quantity::plural(moved.runs as usize, "run"),
         quantity::plural(moved.calls as usize, "wait"),
-        quantity::plural(moved.messages as usize, "message"),
-        quantity::bytes(moved.message_bytes),
         quantity::plural(moved.system_calls as usize, "call"),
     );
     let phases: Vec<String> = moved
@@ -175,11 +179,6 @@ fn seconds(time: Duration) -> String {
         s if s >= 0.01 => format!("{:.0} ms", s * 1e3),
         s => format!("{:.1} ms", s * 1e3),
     }
-}
-
-fn bar(time: Duration, longest: Duration) -> String {
-    let share = time.as_secs_f64() / longest.as_secs_f64().max(1e-9);
-    "#".repeat((share * 16.0).ceil() as usize)
 }
 
 /// Checks the file's structure; that its values are what was computed is known already.
@@ -208,7 +207,8 @@ pub(super) fn next(screen: &mut Screen, kept: Option<&Path>) -> io::Result<()> {
         (format!("esker info --stats {name}"), "the range and mean of every variable"),
         (format!("esker dump -v time {name}"), "values as CDL"),
         (format!("esker copy {name} end.nc --dim time=-1"), "the last record of it"),
-        ("mpiexec -n 4 esker demo".to_string(), "the same on MPI (esker info --mpi: which)"),
+        ("mpiexec -n 4 esker demo".to_string(), "the same on MPI processes"),
+        ("esker info --mpi".to_string(), "which MPI is used here"),
         ("esker --help".to_string(), "everything else"),
     ];
     match kept {
