@@ -68,12 +68,21 @@ enum Command {
 }
 
 impl Command {
-    /// Whether all ranks that a launcher started have a part in it. The others' work is rank 0's.
+    /// Whether all ranks that a launcher started have a part in it; what is not parallel is
+    /// left to rank 0. Every command is named here: one that is parallel and is not said to be
+    /// would wait for ranks that have left.
     fn is_parallel(&self) -> bool {
         match self {
             Command::Demo(_) => true,
             Command::Info(arguments) => arguments.is_parallel(),
-            _ => false,
+            Command::Dump(_)
+            | Command::Gen(_)
+            | Command::Check(_)
+            | Command::Offsets(_)
+            | Command::Copy(_)
+            | Command::Diff(_)
+            | Command::Completions(_)
+            | Command::Man(_) => false,
         }
     }
 }

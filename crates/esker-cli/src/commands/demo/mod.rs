@@ -141,12 +141,9 @@ fn mpi_rank(arguments: &Arguments, screen: &mut Screen, comm: &Arc<dyn Communica
 
 /// What every rank does. Rank 0 may show a bar.
 fn together(comm: &Arc<dyn Communicator>, task: &Task<'_>, bar: bool) -> Result<Total, Trouble> {
-    let cells = (task.grid.rows * task.grid.columns) as u64;
-    let record_bytes = 3 * size_of::<f32>() as u64 * cells;
-    let mut bar = Bar::new(bar && comm.rank() == 0, "simulating and writing");
-    let deeds = life::live(comm, task, |done, all| {
-        bar.update(done * record_bytes, all * record_bytes);
-    })?;
+    let bar = Bar::new(bar && comm.rank() == 0, "simulating and writing");
+    let mut bar = bar.counting("records");
+    let deeds = life::live(comm, task, |done, all| bar.update(done, all))?;
     drop(bar);
     Ok(Total::of(comm, &deeds)?)
 }
