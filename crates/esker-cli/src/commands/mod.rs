@@ -73,7 +73,8 @@ impl Command {
     /// would wait for ranks that have left.
     fn is_parallel(&self) -> bool {
         match self {
-            Command::Demo(_) => true,
+            // Started by `esker bench`, under mpiexec where ranks are MPI's.
+            Command::BenchWorker(_) | Command::Demo(_) => true,
             Command::Info(arguments) => arguments.is_parallel(),
             Command::Dump(_)
             | Command::Gen(_)
@@ -81,6 +82,7 @@ impl Command {
             | Command::Offsets(_)
             | Command::Copy(_)
             | Command::Diff(_)
+            | Command::Bench(_)
             | Command::Completions(_)
             | Command::Man(_) => false,
         }

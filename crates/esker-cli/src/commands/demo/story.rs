@@ -193,7 +193,7 @@ pub(super) fn verdict(screen: &mut Screen, total: &Total, path: &Path) -> Result
     writeln!(screen, "  {}: every offset, size and name is sound", depth.good("valid"))?;
     writeln!(
         screen,
-        "  {}: all {} values are read back as the ranks computed them, bit for bit",
+        "  {}: all {} values are read back bit for bit as computed",
         depth.good("equal"),
         quantity::grouped(total.compared),
     )?;
