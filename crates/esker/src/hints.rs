@@ -366,4 +366,16 @@ mod tests {
         assert_eq!(hints.warnings().len(), 3);
         assert_eq!(Hints { warnings: Vec::new(), ..hints }, Hints::default());
     }
+
+    #[test]
+    fn the_guide_names_every_hint_with_its_default() {
+        let guide = include_str!("../../../docs/parallel.md");
+        for hint in TABLE {
+            assert!(guide.contains(&format!("`{}`", hint.name)), "{} is not told", hint.name);
+        }
+        for (name, value) in Hints::default().effective() {
+            let row = format!("| `{name}` | {value} ");
+            assert!(guide.contains(&row), "the guide has no row that begins with {row}");
+        }
+    }
 }
