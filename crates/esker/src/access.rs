@@ -420,6 +420,7 @@ impl Dataset {
     fn read_direct(&self, requests: &mut [Request<'_>], report: &mut Report) -> Result<()> {
         let extents = detach_extents(requests);
         let plan = Plan::new(extents.iter());
+        count(report, &plan, requests.len());
         let (file, hints) = (&*self.file, &self.base.hints);
         match direct::read(file, &plan, requests, hints, report)? {
             None => Ok(()),

@@ -42,7 +42,7 @@ pub(crate) fn write(
     hints: &Hints,
     report: &mut Report,
 ) -> Result<()> {
-    let limit = hints.write_buffer.max(8) as usize;
+    let limit = hints.write_at_once(file.block_size()) as usize;
     // Converted bytes that are not written yet, and where they go.
     let mut block: Vec<u8> = Vec::new();
     let mut at = 0;
@@ -106,7 +106,7 @@ pub(crate) fn read(
     hints: &Hints,
     report: &mut Report,
 ) -> Result<Option<u64>> {
-    let limit = hints.read_buffer.max(8);
+    let limit = hints.read_at_once(file.block_size());
     let hole = if hints.ds_read == Automatic::Disable { 0 } else { hints.sieve_hole };
     let mut reader = Reader { file, block: Vec::new(), limit, hole, tally: Tally::default() };
     let mut short = None;
@@ -131,6 +131,9 @@ struct Reader<'f> {
 /// From this length on a run is read straight into the caller's memory where that is possible.
 const STRAIGHT: u64 = 32 * 1024;
 
+/// In parts of this length, which stay in the cache between being read and being swapped.
+const PART: u64 = 128 * 1024;
+
 impl Reader<'_> {
     fn read(
         &mut self,
@@ -146,10 +149,9 @@ impl Reader<'_> {
             if first.len >= STRAIGHT
                 && let Some(memory) = request.memory.straight(first.element, first.len)
             {
-                // In parts that stay in the cache between reading and swapping.
-                let parts = memory.chunks_mut(512 << 10);
+                let parts = memory.chunks_mut(PART as usize);
                 for (i, part) in parts.enumerate() {
-                    let offset = first.offset + i as u64 * (512 << 10);
+                    let offset = first.offset + i as u64 * PART;
                     short = short.or(self.fetch(offset, Into::Caller(part), report)?);
                     let clock = Instant::now();
                     Memory::settle(part, sides);

@@ -43,10 +43,11 @@ pub struct Hints {
     pub(crate) ds_write: Automatic,
     /// `romio_ds_read`: whether holes are read along to make one read of many.
     pub(crate) ds_read: Automatic,
-    /// `ind_rd_buffer_size`: bytes that an independent read fetches at once.
-    pub(crate) read_buffer: u64,
-    /// `ind_wr_buffer_size`: bytes that an independent write converts at once.
-    pub(crate) write_buffer: u64,
+    /// `ind_rd_buffer_size`: bytes that a direct read fetches at once; by default 512 KiB or a
+    /// block of the file.
+    pub(crate) read_buffer: Option<u64>,
+    /// `ind_wr_buffer_size`: bytes that a direct write converts at once; by default likewise.
+    pub(crate) write_buffer: Option<u64>,
     /// `esker_direct_run`: collective writes whose runs are this long on average are not
     /// exchanged.
     pub(crate) direct_run: Option<u64>,
@@ -76,8 +77,8 @@ impl Default for Hints {
             cb_read: Automatic::Automatic,
             ds_write: Automatic::Automatic,
             ds_read: Automatic::Automatic,
-            read_buffer: 4 << 20,
-            write_buffer: 512 << 10,
+            read_buffer: None,
+            write_buffer: None,
             direct_run: None,
             sieve_hole: 16 << 10,
             header_align: None,
@@ -94,6 +95,10 @@ impl Default for Hints {
 /// the cache are written several times as fast (strided kernel at 2 ranks, MB/s: 16 MiB 630,
 /// 4 MiB 2,163, 2 MiB 2,780, 1 MiB 2,954).
 const WINDOW: u64 = 2 << 20;
+
+/// What a direct read or write holds at once, where nobody says otherwise: half of a typical
+/// second-level cache.
+const DIRECT: u64 = 512 << 10;
 
 /// One hint: how its value is set and told.
 struct Hint {
@@ -128,6 +133,20 @@ macro_rules! optional_hint {
     };
 }
 
+/// A size that may grow with the file's block where nobody sets it.
+macro_rules! default_hint {
+    ($name:literal, $field:ident, $default:ident) => {
+        Hint {
+            name: $name,
+            set: |h, v| {
+                h.$field = Some(positive(v)?);
+                Ok(())
+            },
+            get: |h| Some(h.$field.unwrap_or($default).to_string()),
+        }
+    };
+}
+
 macro_rules! switch_hint {
     ($name:literal, $field:ident) => {
         Hint {
@@ -149,14 +168,7 @@ macro_rules! ignored_hint {
 }
 
 const TABLE: &[Hint] = &[
-    Hint {
-        name: "cb_buffer_size",
-        set: |h, v| {
-            h.cb_buffer_size = Some(positive(v)?);
-            Ok(())
-        },
-        get: |h| Some(h.cb_buffer_size.unwrap_or(WINDOW).to_string()),
-    },
+    default_hint!("cb_buffer_size", cb_buffer_size, WINDOW),
     optional_hint!("cb_nodes", cb_nodes),
     Hint {
         name: "nc_num_aggrs_per_node",
@@ -171,8 +183,8 @@ const TABLE: &[Hint] = &[
     switch_hint!("romio_cb_read", cb_read),
     switch_hint!("romio_ds_write", ds_write),
     switch_hint!("romio_ds_read", ds_read),
-    size_hint!("ind_rd_buffer_size", read_buffer),
-    size_hint!("ind_wr_buffer_size", write_buffer),
+    default_hint!("ind_rd_buffer_size", read_buffer, DIRECT),
+    default_hint!("ind_wr_buffer_size", write_buffer, DIRECT),
     optional_hint!("esker_direct_run", direct_run),
     size_hint!("esker_sieve_hole", sieve_hole),
     optional_hint!("nc_header_align_size", header_align),
@@ -322,6 +334,16 @@ impl Hints {
         pairs.join(";")
     }
 
+    /// Bytes that a direct read holds at once, for a file with blocks of this length.
+    pub(crate) fn read_at_once(&self, block: u64) -> u64 {
+        self.read_buffer.unwrap_or(DIRECT.max(block)).max(8)
+    }
+
+    /// Bytes that a direct write holds at once, for a file with blocks of this length.
+    pub(crate) fn write_at_once(&self, block: u64) -> u64 {
+        self.write_buffer.unwrap_or(DIRECT.max(block)).max(8)
+    }
+
     /// The longest window, for a file with blocks of this length.
     pub(crate) fn window(&self, block: u64) -> u64 {
         self.cb_buffer_size.unwrap_or(WINDOW.max(block)).max(1)
@@ -352,5 +374,17 @@ mod tests {
         hints.set("striping_unit", "9999999999999999");
         assert_eq!(hints.warnings().len(), 3);
         assert_eq!(Hints { warnings: Vec::new(), ..hints }, Hints::default());
+    }
+
+    #[test]
+    fn the_guide_names_every_hint_with_its_default() {
+        let guide = include_str!("../../../docs/parallel.md");
+        for hint in TABLE {
+            assert!(guide.contains(&format!("`{}`", hint.name)), "{} is not told", hint.name);
+        }
+        for (name, value) in Hints::default().effective() {
+            let row = format!("| `{name}` | {value} ");
+            assert!(guide.contains(&row), "the guide has no row that begins with {row}");
+        }
     }
 }

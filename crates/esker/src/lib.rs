@@ -47,6 +47,9 @@
 //! # outcomes.into_iter().for_each(|outcome| outcome.unwrap());
 //! ```
 //!
+//! The [`guide`] tells what is collective, when data are visible and when they are safe, and how
+//! to read a [`Report`].
+//!
 //! The road of a write, which is also the order to read the modules in: `access` queues it as
 //! a `request`, whose `selection` is checked and becomes patterns (`pattern`); a wait makes a
 //! `plan` of all of them, the `strategy` decides, and the pieces go `direct` to the store or by
@@ -64,6 +67,8 @@ mod direct;
 mod error;
 mod exchange;
 mod fill;
+#[doc = include_str!("../../../docs/parallel.md")]
+pub mod guide {}
 mod hints;
 mod journal;
 mod memory;

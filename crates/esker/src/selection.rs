@@ -150,26 +150,22 @@ impl Selection {
         let mut elements: u64 = 0;
         let mut needed = 0;
         for slab in slabs.iter() {
-            let mut product: u64 = 1;
-            for (d, len) in shape.iter().copied().enumerate() {
-                let (start, count, stride) = (slab.start[d], slab.count[d], slab.stride_of(d));
-                if stride == 0 {
-                    return Err(SelectionError::ZeroStride { dim: dim_name(d) });
+            let product = match slab.elements_within(&shape) {
+                Some(product) => product,
+                None => {
+                    let refused = slab.fault(&shape, dim_name);
+                    return Err(match refused {
+                        // What there is of records, not what there may be.
+                        SelectionError::OutOfBounds { dim, start, count, stride, .. }
+                            if is_record && dim == dim_name(0) =>
+                        {
+                            let len = records;
+                            SelectionError::OutOfBounds { dim, len, start, count, stride }
+                        }
+                        other => other,
+                    });
                 }
-                // A count of 0 may start at the end, as in netCDF.
-                let last = match count {
-                    0 => Some(start),
-                    _ => (count - 1).checked_mul(stride).and_then(|n| n.checked_add(start)),
-                };
-                let limit = if count == 0 { len.saturating_add(1) } else { len };
-                if last.is_none_or(|last| last >= limit) {
-                    let is_open = is_record && d == 0;
-                    let len = if is_open { records } else { len };
-                    let dim = dim_name(d);
-                    return Err(SelectionError::OutOfBounds { dim, len, start, count, stride });
-                }
-                product = product.checked_mul(count).ok_or(SelectionError::TooLarge)?;
-            }
+            };
             if product == 0 {
                 continue;
             }
@@ -224,6 +220,43 @@ struct Slab<'a> {
 }
 
 impl Slab<'_> {
+    /// How many elements there are, if all of them are within `shape` and can be counted.
+    fn elements_within(&self, shape: &[u64]) -> Option<u64> {
+        let mut product: u64 = 1;
+        for (d, len) in shape.iter().enumerate() {
+            let (start, count, stride) = (self.start[d], self.count[d], self.stride_of(d));
+            let reach = match (count, stride) {
+                (_, 0) => return None,
+                (_, 1) => count,
+                // A count of 0 may start at the end, as in netCDF.
+                (0, _) => 0,
+                _ => (count - 1).checked_mul(stride)?.checked_add(1)?,
+            };
+            if start.checked_add(reach)? > *len {
+                return None;
+            }
+            product = product.checked_mul(count)?;
+        }
+        Some(product)
+    }
+
+    /// Why [`Slab::elements_within`] has no answer.
+    fn fault(&self, shape: &[u64], dim_name: impl Fn(usize) -> String) -> SelectionError {
+        for (d, len) in shape.iter().enumerate() {
+            let (start, count, stride) = (self.start[d], self.count[d], self.stride_of(d));
+            if stride == 0 {
+                return SelectionError::ZeroStride { dim: dim_name(d) };
+            }
+            let last = count.saturating_sub(1).checked_mul(stride);
+            let end = last.and_then(|n| n.checked_add(start)?.checked_add(count.min(1)));
+            if end.is_none_or(|end| end > *len) {
+                let (dim, len) = (dim_name(d), *len);
+                return SelectionError::OutOfBounds { dim, len, start, count, stride };
+            }
+        }
+        SelectionError::TooLarge
+    }
+
     /// The length of the only run of the file that this is, if it is one: what the hyperslabs
     /// of long lists are.
     fn only_run(&self, steps: &[u64], size: u64) -> Option<u64> {

@@ -14,6 +14,7 @@ mod info;
 mod man;
 mod offsets;
 mod opening;
+mod ranks;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -66,6 +67,28 @@ enum Command {
     Man(man::Arguments),
 }
 
+impl Command {
+    /// Whether all ranks that a launcher started have a part in it; what is not parallel is
+    /// left to rank 0. Every command is named here: one that is parallel and is not said to be
+    /// would wait for ranks that have left.
+    fn is_parallel(&self) -> bool {
+        match self {
+            // Started by `esker bench`, under mpiexec where ranks are MPI's.
+            Command::BenchWorker(_) | Command::Demo(_) => true,
+            Command::Info(arguments) => arguments.is_parallel(),
+            Command::Dump(_)
+            | Command::Gen(_)
+            | Command::Check(_)
+            | Command::Offsets(_)
+            | Command::Copy(_)
+            | Command::Diff(_)
+            | Command::Bench(_)
+            | Command::Completions(_)
+            | Command::Man(_) => false,
+        }
+    }
+}
+
 /// The definition of the whole command, from which help, man pages and completions come.
 fn definition() -> clap::Command {
     Esker::command()
@@ -80,8 +103,15 @@ pub(crate) fn run(arguments: Vec<OsString>) -> ExitCode {
         .and_then(|matches| Esker::from_arg_matches(&matches));
     let esker = match parsed {
         Ok(esker) => esker,
+        // Rank 0 says it.
+        Err(error) if ranks::left_to_rank_0() => {
+            return if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
+        }
         Err(error) => return not_parsed(&error, &help),
     };
+    if !esker.command.is_parallel() && ranks::left_to_rank_0() {
+        return ExitCode::SUCCESS;
+    }
     let mut screen = Screen::new(esker.color);
     let ended = dispatch(esker.command, &mut screen).and_then(|outcome| {
         screen.flush()?;

@@ -77,28 +77,28 @@ impl Depth {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rgb(pub(crate) u8, pub(crate) u8, pub(crate) u8);
 
-/// Viridis at ten equal steps (a public-domain colour map that grows evenly in lightness, so
-/// that it reads the same for the colour-blind and in grey).
-const VIRIDIS: [Rgb; 10] = [
-    Rgb(0x44, 0x01, 0x54),
-    Rgb(0x48, 0x28, 0x78),
-    Rgb(0x3e, 0x49, 0x89),
-    Rgb(0x31, 0x68, 0x8e),
-    Rgb(0x26, 0x82, 0x8e),
-    Rgb(0x1f, 0x9e, 0x89),
-    Rgb(0x35, 0xb7, 0x79),
-    Rgb(0x6e, 0xce, 0x58),
-    Rgb(0xb5, 0xde, 0x2b),
-    Rgb(0xfd, 0xe7, 0x25),
+/// From troughs over the calm sea to crests at equal steps. The ends are light and the middle is
+/// dark, one side cool and the other warm, which the colour-blind tell apart.
+const WAVES: [Rgb; 7] = [
+    Rgb(0xb8, 0xf2, 0xff),
+    Rgb(0x35, 0xa9, 0xe0),
+    Rgb(0x1d, 0x5f, 0xa8),
+    Rgb(0x12, 0x2c, 0x4f),
+    Rgb(0xa3, 0x3b, 0x2c),
+    Rgb(0xf0, 0x8a, 0x24),
+    Rgb(0xff, 0xf0, 0xa8),
 ];
 
 impl Rgb {
-    /// The colour of a share between 0 and 1.
-    pub(crate) fn viridis(share: f64) -> Rgb {
-        let last = VIRIDIS.len() - 1;
+    /// Land: the colour of sand at dusk.
+    pub(crate) const LAND: Rgb = Rgb(0x8c, 0x86, 0x70);
+
+    /// The colour of a share between 0 and 1, where 0.5 is the calm sea.
+    pub(crate) fn waves(share: f64) -> Rgb {
+        let last = WAVES.len() - 1;
         let place = share.clamp(0.0, 1.0) * last as f64;
         let below = (place as usize).min(last - 1);
-        let (a, b) = (VIRIDIS[below], VIRIDIS[below + 1]);
+        let (a, b) = (WAVES[below], WAVES[below + 1]);
         let part = place - below as f64;
         let mix =
             |a: u8, b: u8| (f64::from(a) + (f64::from(b) - f64::from(a)) * part).round() as u8;
@@ -144,10 +144,9 @@ mod tests {
     }
 
     #[test]
-    fn the_map_runs_from_dark_violet_to_yellow() {
-        assert_eq!(Rgb::viridis(0.0), VIRIDIS[0]);
-        assert_eq!(Rgb::viridis(1.0), VIRIDIS[9]);
-        assert_eq!(Rgb::viridis(-3.0), VIRIDIS[0]);
+    fn the_map_runs_from_troughs_over_the_calm_sea_to_crests() {
+        assert_eq!([0.0, 0.5, 1.0].map(Rgb::waves), [WAVES[0], WAVES[3], WAVES[6]]);
+        assert_eq!(Rgb::waves(-3.0), WAVES[0]);
     }
 
     #[test]

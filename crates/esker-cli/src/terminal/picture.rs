@@ -1,16 +1,18 @@
 //! A plane of numbers as a picture made of characters.
 //!
 //! With colour a character cell shows two values, one above the other (an upper half block in
-//! one colour on a ground of another); without colour, one value as a letter that is darker or
-//! lighter. A terminal's cell is about twice as high as wide, so both come out square.
+//! one colour on a ground of another); without colour, one value as a letter. A terminal's cell
+//! is about twice as high as wide, so both come out square.
 
 use std::io::{self, Write};
 
 use super::colour::{Depth, Rgb};
 use super::quantity::general;
+use super::table::cut;
 
-/// Letters from light to dark, for terminals without colour; a missing value is blank.
-const SHADES: [char; 9] = ['.', ':', '-', '=', '+', '*', '#', '%', '@'];
+/// Letters from low to high, for terminals without colour, and one for what is missing.
+const SHADES: [char; 7] = ['=', '-', '~', ' ', '.', 'o', 'O'];
+const MISSING: char = '#';
 
 /// A plane: rows from top to bottom; `NaN` where a value is missing.
 #[derive(Debug, Clone)]
@@ -34,17 +36,8 @@ impl Plane {
         self
     }
 
-    /// The smallest and the largest value.
-    pub(crate) fn range(&self) -> Option<(f64, f64)> {
-        let finite = self.values.iter().copied().filter(|v| v.is_finite());
-        finite.fold(None, |range, v| match range {
-            None => Some((v, v)),
-            Some((low, high)) => Some((v.min(low), v.max(high))),
-        })
-    }
-
     /// The plane with other numbers of rows and columns: each new value is the mean of the
-    /// values it covers, missing when none is there.
+    /// values it covers, missing when most of them are.
     fn resampled(&self, rows: usize, columns: usize) -> Plane {
         let span = |i: usize, new: usize, old: usize| {
             let first = i * old / new;
@@ -53,80 +46,142 @@ impl Plane {
         let mut values = Vec::with_capacity(rows * columns);
         for row in 0..rows {
             for column in 0..columns {
-                let (mut sum, mut count) = (0.0, 0u32);
+                let (mut sum, mut count, mut missing) = (0.0, 0u32, 0u32);
                 for y in span(row, rows, self.rows) {
                     for x in span(column, columns, self.columns) {
                         let value = self.values[y * self.columns + x];
                         if value.is_finite() {
                             sum += value;
                             count += 1;
+                        } else {
+                            missing += 1;
                         }
                     }
                 }
-                values.push(if count == 0 { f64::NAN } else { sum / f64::from(count) });
+                values.push(if missing > count { f64::NAN } else { sum / f64::from(count) });
             }
         }
         Plane { values, rows, columns }
     }
 
-    /// Draws the plane at most `width` characters wide, with a scale below it.
+    /// How many characters high the plane is when it is so many wide.
+    fn lines(&self, columns: usize) -> usize {
+        // Cells are twice as high as wide.
+        (self.rows * columns).div_ceil(2 * self.columns).clamp(1, 2 * columns)
+    }
+
+    /// The plane as lines of `columns` characters.
+    fn drawn(&self, depth: Depth, columns: usize, scale: &Scale) -> Vec<String> {
+        let lines = self.lines(columns);
+        if depth == Depth::Plain {
+            let small = self.resampled(lines, columns);
+            let letters = |line: &[f64]| line.iter().map(|v| scale.letter(*v)).collect();
+            return small.values.chunks(columns).map(letters).collect();
+        }
+        let small = self.resampled(2 * lines, columns);
+        let rows: Vec<&[f64]> = small.values.chunks(columns).collect();
+        let line = |pair: &[&[f64]]| {
+            let [above, below] = pair else { return String::new() };
+            let cells = above.iter().zip(*below);
+            let cell = |(top, bottom): (&f64, &f64)| {
+                let (top, bottom) = (scale.colour(*top), scale.colour(*bottom));
+                format!("{}{}▀", ink(depth, 38, top), ink(depth, 48, bottom))
+            };
+            cells.map(cell).collect::<String>() + "\x1b[0m"
+        };
+        rows.chunks(2).map(line).collect()
+    }
+}
+
+/// How values become colours: symmetric about zero, finer near it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scale {
+    /// Values beyond this look like it.
+    limit: f64,
+}
+
+impl Scale {
+    /// A scale from `-limit` to `limit`.
+    pub(crate) fn new(limit: f64) -> Scale {
+        Scale { limit }
+    }
+
+    /// The place of a value between 0 and 1; the root shows what is small.
+    fn share(&self, value: f64) -> f64 {
+        0.5 + 0.5 * value.signum() * (value.abs() / self.limit).sqrt().min(1.0)
+    }
+
+    fn letter(&self, value: f64) -> char {
+        if !value.is_finite() {
+            return MISSING;
+        }
+        let place = (self.share(value) * SHADES.len() as f64) as usize;
+        SHADES[place.min(SHADES.len() - 1)]
+    }
+
+    fn colour(&self, value: f64) -> Rgb {
+        if value.is_finite() { Rgb::waves(self.share(value)) } else { Rgb::LAND }
+    }
+
+    /// Draws the scale, with a name for what is missing.
     pub(crate) fn draw(
         &self,
         out: &mut impl Write,
         depth: Depth,
-        width: usize,
         units: &str,
+        missing: &str,
     ) -> io::Result<()> {
-        let Some((low, high)) = self.range() else {
-            return writeln!(out, "  (every value is missing)");
+        let cells = if depth == Depth::Plain { SHADES.len() } else { 24 };
+        let cell = |i: usize| {
+            let share = (i as f64 + 0.5) / cells as f64;
+            match depth {
+                Depth::Plain => SHADES[i.min(SHADES.len() - 1)].to_string(),
+                _ => format!("{}█", ink(depth, 38, Rgb::waves(share))),
+            }
         };
-        let columns = self.columns.min(width.saturating_sub(2)).max(1);
-        // Cells are twice as high as wide: two values in each with colour, one without.
-        let rows = (self.rows * columns).div_ceil(self.columns).clamp(1, 4 * columns);
-        let rows = if depth == Depth::Plain { rows.div_ceil(2) } else { rows.next_multiple_of(2) };
-        let small = self.resampled(rows, columns);
-        let share = |v: f64| if high > low { (v - low) / (high - low) } else { 0.5 };
-        let lines: Vec<&[f64]> = small.values.chunks(columns).collect();
-        match depth {
-            Depth::Plain => {
-                for line in lines {
-                    let text: String = line.iter().map(|v| shade(*v, share)).collect();
-                    writeln!(out, "  {}", text.trim_end())?;
-                }
-            }
-            _ => {
-                for pair in lines.chunks(2) {
-                    write!(out, "  ")?;
-                    let below = pair.get(1).copied().unwrap_or(&[]);
-                    let above = pair.first().copied().unwrap_or(&[]);
-                    for (top, bottom) in above.iter().zip(below) {
-                        write!(out, "{}", cell(depth, *top, *bottom, share))?;
-                    }
-                    writeln!(out, "\x1b[0m")?;
-                }
-            }
+        let bar: String = (0..cells).map(cell).collect();
+        let (quote, end) = if depth == Depth::Plain { ("\"", "") } else { ("", "\x1b[0m") };
+        let land = match depth {
+            Depth::Plain => MISSING.to_string(),
+            _ => format!("{}██{end}", ink(depth, 38, Rgb::LAND)),
+        };
+        let limit = general(self.limit, 3);
+        writeln!(out, "  -{limit} {quote}{bar}{end}{quote} +{limit} {units}   {land} {missing}")
+    }
+}
+
+/// A plane with words above it.
+#[derive(Debug)]
+pub(crate) struct Panel {
+    pub(crate) title: String,
+    pub(crate) plane: Plane,
+}
+
+/// Draws panels side by side, `across` in a row, within `width` characters.
+pub(crate) fn panels(
+    out: &mut impl Write,
+    depth: Depth,
+    panels: &[Panel],
+    across: usize,
+    width: usize,
+    scale: &Scale,
+) -> io::Result<()> {
+    let across = across.max(1);
+    // Two characters before each, and none is drawn with more than twice the usual width.
+    let columns = (width / across).saturating_sub(2).clamp(1, 76);
+    for row in panels.chunks(across) {
+        let title = |panel: &Panel| format!("  {:columns$}", cut(&panel.title, columns));
+        let titles: String = row.iter().map(title).collect();
+        writeln!(out, "{}", depth.faint(titles.trim_end()))?;
+        let drawn: Vec<Vec<String>> =
+            row.iter().map(|panel| panel.plane.drawn(depth, columns, scale)).collect();
+        for line in 0..drawn.iter().map(Vec::len).max().unwrap_or(0) {
+            let pieces = drawn.iter().filter_map(|lines| lines.get(line));
+            let text: String = pieces.map(|piece| format!("  {piece}")).collect();
+            writeln!(out, "{}", text.trim_end())?;
         }
-        scale(out, depth, columns, low, high, units)
     }
-}
-
-fn shade(value: f64, share: impl Fn(f64) -> f64) -> char {
-    if !value.is_finite() {
-        return ' ';
-    }
-    let place = (share(value) * SHADES.len() as f64) as usize;
-    SHADES[place.min(SHADES.len() - 1)]
-}
-
-/// Two values in one cell. A missing value shows the terminal's own ground.
-fn cell(depth: Depth, top: f64, bottom: f64, share: impl Fn(f64) -> f64) -> String {
-    let colour = |v: f64| v.is_finite().then(|| Rgb::viridis(share(v)));
-    match (colour(top), colour(bottom)) {
-        (None, None) => "\x1b[0m ".to_string(),
-        (Some(top), None) => format!("\x1b[0m{}▀", ink(depth, 38, top)),
-        (None, Some(bottom)) => format!("\x1b[0m{}▄", ink(depth, 38, bottom)),
-        (Some(top), Some(bottom)) => format!("{}{}▀", ink(depth, 38, top), ink(depth, 48, bottom)),
-    }
+    Ok(())
 }
 
 /// The sequence that sets a colour: `plane` is 38 for the letter and 48 for its ground.
@@ -138,74 +193,45 @@ fn ink(depth: Depth, plane: u8, colour: Rgb) -> String {
     }
 }
 
-fn scale(
-    out: &mut impl Write,
-    depth: Depth,
-    columns: usize,
-    low: f64,
-    high: f64,
-    units: &str,
-) -> io::Result<()> {
-    let cells = columns.clamp(1, 32);
-    let bar: String = (0..cells)
-        .map(|i| {
-            let share = if cells == 1 { 0.5 } else { i as f64 / (cells - 1) as f64 };
-            match depth {
-                Depth::Plain => shade(share, |v| v).to_string(),
-                _ => format!("{}█", ink(depth, 38, Rgb::viridis(share))),
-            }
-        })
-        .collect();
-    let end = if depth == Depth::Plain { "" } else { "\x1b[0m" };
-    let units = if units.is_empty() { String::new() } else { format!(" {units}") };
-    writeln!(out, "  {} {bar}{end} {}{units}", general(low, 4), general(high, 4))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn drawn(plane: &Plane, depth: Depth, width: usize) -> String {
+    fn drawn(plane: Plane, depth: Depth, width: usize) -> String {
         let mut out = Vec::new();
-        plane.draw(&mut out, depth, width, "K").unwrap();
+        let shown = [Panel { title: "now".into(), plane }];
+        panels(&mut out, depth, &shown, 1, width, &Scale::new(1.0)).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn without_colour_the_picture_is_plain_letters() {
-        let plane = Plane::new((0..40).map(f64::from).collect(), 4, 10).unwrap();
-        let text = drawn(&plane, Depth::Plain, 80);
-        assert!(text.is_ascii(), "{text}");
-        assert_eq!(text.lines().count(), 3, "two rows of letters and the scale:\n{text}");
-        assert!(text.ends_with("39 K\n"), "{text}");
+        let plane = Plane::new((0..40).map(|i| f64::from(i) - 20.0).collect(), 4, 10).unwrap();
+        let text = drawn(plane, Depth::Plain, 12);
+        assert_eq!(text, "  now\n  ==========\n  OOOOOOOOOO\n");
     }
 
     #[test]
     fn with_colour_a_cell_holds_two_values() {
-        let plane = Plane::new(vec![0.0, 1.0, 1.0, 0.0], 2, 2).unwrap();
-        let text = drawn(&plane, Depth::True, 80);
-        let first = text.lines().next().unwrap();
-        assert_eq!(
-            first,
-            "  \x1b[38;2;68;1;84m\x1b[48;2;253;231;37m▀\x1b[38;2;253;231;37m\x1b[48;2;68;1;84m▀\x1b[0m"
-        );
-        assert!(drawn(&plane, Depth::Indexed, 80).contains("\x1b[38;5;"));
+        let plane = Plane::new(vec![-2.0, 0.0, f64::NAN, 2.0], 2, 2).unwrap();
+        let text = drawn(plane.clone(), Depth::True, 4);
+        let ink = |plane, colour| ink(Depth::True, plane, colour);
+        let cell = |top, bottom| format!("{}{}▀", ink(38, top), ink(48, bottom));
+        let line = cell(Rgb::waves(0.0), Rgb::LAND) + &cell(Rgb::waves(0.5), Rgb::waves(1.0));
+        assert_eq!(text.lines().nth(1), Some(format!("  {line}\x1b[0m").as_str()));
+        assert!(drawn(plane, Depth::Indexed, 4).contains("\x1b[38;5;"));
     }
 
     #[test]
-    fn a_missing_value_has_no_colour() {
-        let plane = Plane::new(vec![f64::NAN, f64::NAN, 1.0, 0.0], 2, 2).unwrap();
-        assert!(drawn(&plane, Depth::True, 80).lines().next().unwrap().contains('▄'));
-        let empty = Plane::new(vec![f64::NAN], 1, 1).unwrap();
-        assert!(drawn(&empty, Depth::True, 80).contains("missing"));
-    }
-
-    #[test]
-    fn a_wide_plane_fits_the_terminal() {
+    fn panels_stand_side_by_side_within_the_terminal() {
         let plane = Plane::new(vec![1.0; 1000 * 500], 500, 1000).unwrap();
-        for line in drawn(&plane, Depth::Plain, 60).lines() {
-            assert!(line.chars().count() <= 60);
-        }
+        let panel = || Panel { title: "a long title of a panel".into(), plane: plane.clone() };
+        let mut out = Vec::new();
+        let shown = [panel(), panel(), panel()];
+        panels(&mut out, Depth::Plain, &shown, 2, 61, &Scale::new(1.0)).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.lines().all(|line| line.chars().count() <= 61), "{text}");
+        assert_eq!(text.lines().count(), 2 * (1 + 7), "two rows of panels:\n{text}");
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl Table {
         lines.extend(self.rows.iter().map(|row| (self.line(row, &widths), false)));
         for (line, heading) in lines {
             let line = match width {
-                Some(width) => cut(line.trim_end(), width),
+                Some(width) => cut_row(line.trim_end(), width),
                 None => line.trim_end().to_string(),
             };
             if !line.is_empty() {
@@ -98,6 +98,13 @@ pub(crate) fn printable(text: &str) -> String {
         }
     }
     shown
+}
+
+/// A row cut to this many columns; where nothing of a cell is left, it has no ellipsis either.
+fn cut_row(row: &str, width: usize) -> String {
+    let row = cut(row, width);
+    let stump = row.strip_suffix('…').filter(|rest| rest.ends_with("  "));
+    stump.map_or(row.clone(), |rest| rest.trim_end().to_string())
 }
 
 /// The text cut to this many columns, with an ellipsis when something is missing.
@@ -142,6 +149,13 @@ mod tests {
         let mut table = Table::new([("name", Side::Left)]);
         table.row(["abcdefghij".into()]);
         assert_eq!(text(&table, Some(8)), "  name\n  abcde…\n");
+    }
+
+    #[test]
+    fn a_column_that_does_not_fit_leaves_no_trace() {
+        let mut table = Table::new([("name", Side::Left), ("description", Side::Left)]);
+        table.row(["abcd".into(), "of no use".into()]);
+        assert_eq!(text(&table, Some(9)), "  name\n  abcd\n");
     }
 
     #[test]

@@ -96,3 +96,53 @@ pub fn first_line_then_closed(arguments: &[&str]) -> (String, Option<i32>, Strin
     let ended = child.wait_with_output().expect("it ends");
     (line, ended.status.code(), String::from_utf8_lossy(&ended.stderr).into_owned())
 }
+
+/// A Python with xarray: `$ESKER_PYTHON`, or that of `.venv` in the checkout.
+pub fn python() -> Option<Command> {
+    let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python");
+    let python = std::env::var_os("ESKER_PYTHON").map_or(own, PathBuf::from);
+    let there = Command::new(&python).args(["-c", "import netCDF4, xarray"]).output();
+    if there.is_ok_and(|output| output.status.success()) {
+        return Some(Command::new(python));
+    }
+    println!("skipped: no Python with xarray (./test setup, or ESKER_PYTHON)");
+    None
+}
+
+/// An MPI with its launcher.
+pub struct Mpi {
+    /// As its ABI is called.
+    pub name: &'static str,
+    mpiexec: &'static str,
+    arguments: &'static [&'static str],
+}
+
+impl Mpi {
+    /// The MPIs that are installed; says so of those that are not.
+    pub fn here() -> Vec<Mpi> {
+        let known = [
+            Mpi { name: "MPICH", mpiexec: "mpiexec.mpich", arguments: &[] },
+            Mpi {
+                name: "OpenMPI",
+                mpiexec: "mpiexec.openmpi",
+                arguments: &["--allow-run-as-root", "--oversubscribe"],
+            },
+        ];
+        known.into_iter().filter(|mpi| have("timeout") && have(mpi.mpiexec)).collect()
+    }
+
+    /// Runs the binary on so many ranks, for a minute at most.
+    pub fn run(&self, ranks: usize, arguments: &[&str]) -> Run {
+        let mut command = Command::new("timeout");
+        command
+            .args(["60", self.mpiexec])
+            .args(self.arguments)
+            .args(["-n", &ranks.to_string(), env!("CARGO_BIN_EXE_esker"), "--color", "never"])
+            .args(arguments)
+            .stdin(Stdio::null());
+        let mut run: Run = command.output().expect("timeout starts").into();
+        // OpenMPI gives rank 0 a terminal of its own, which ends lines with both characters.
+        run.out = run.out.replace("\r\n", "\n");
+        run
+    }
+}

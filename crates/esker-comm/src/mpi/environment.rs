@@ -1,10 +1,12 @@
 //! What the environment says about the program's start and about how MPI is to be used.
 
 use std::env;
+use std::fmt;
 
 /// Which family of MPI started this process, as far as the environment tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Launcher {
+#[non_exhaustive]
+pub enum Launcher {
     /// Hydra or another launcher that speaks PMI: MPICH, Intel MPI, Cray.
     Pmi,
     /// OpenMPI's mpiexec.
@@ -13,33 +15,72 @@ pub(super) enum Launcher {
     Pmix,
 }
 
-/// How this process was started, if by an MPI launcher.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Launched {
-    pub(super) by: Launcher,
-    /// How many ranks the launcher started, where it says so.
-    pub(crate) ranks: Option<usize>,
+impl fmt::Display for Launcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Launcher::Pmi => "PMI (MPICH, Intel MPI, Cray)",
+            Launcher::OpenMpi => "OpenMPI",
+            Launcher::Pmix => "PMIx",
+        })
+    }
 }
 
-/// How this process was started; `None` if not by a launcher of MPI programs.
-pub(crate) fn launched() -> Option<Launched> {
+/// How this process was started, if by an MPI launcher: what its environment says, before any
+/// MPI is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Launched {
+    /// The launcher's family.
+    pub by: Launcher,
+    /// This process's number, where the launcher says so.
+    pub rank: Option<usize>,
+    /// How many ranks the launcher started, where it says so.
+    pub ranks: Option<usize>,
+}
+
+/// Variables by which launchers tell a process its number, and how many there are.
+const RANKS: [(Launcher, &str, &str); 5] = [
+    // OpenMPI's first: its mpiexec sets those of PMIx too.
+    (Launcher::OpenMpi, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
+    (Launcher::Pmi, "PMI_RANK", "PMI_SIZE"),
+    (Launcher::Pmi, "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"),
+    (Launcher::Pmi, "PALS_RANKID", "PMI_SIZE"),
+    (Launcher::Pmix, "PMIX_RANK", "SLURM_STEP_NUM_TASKS"),
+];
+
+/// Every variable of the environment that has a say in which MPI is used and how.
+pub const VARIABLES: [&str; 14] = [
+    "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_SIZE",
+    "PMI_RANK",
+    "PMI_SIZE",
+    "MV2_COMM_WORLD_RANK",
+    "MV2_COMM_WORLD_SIZE",
+    "PALS_RANKID",
+    "PMIX_RANK",
+    "SLURM_STEP_NUM_TASKS",
+    super::find::OVERRIDE,
+    SERIALIZED,
+    CONSENSUS_FROM,
+    PIECE,
+    BLOCK,
+];
+
+const SERIALIZED: &str = "ESKER_MPI_SERIALIZED";
+const CONSENSUS_FROM: &str = "ESKER_MPI_CONSENSUS_FROM";
+const PIECE: &str = "ESKER_MPI_PIECE";
+const BLOCK: &str = "ESKER_MPI_BLOCK";
+
+/// How this process was started; `None` if not by a launcher of MPI programs (`mpiexec`,
+/// `srun`), as far as its environment tells. Loads nothing.
+pub fn launched() -> Option<Launched> {
     from_variables(|name| env::var(name).ok())
 }
 
 fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Option<Launched> {
-    let is_set = |name: &str| variable(name).is_some();
-    let number = |names: &[&str]| names.iter().find_map(|name| variable(name)?.parse().ok());
-    // OpenMPI's variables first: its mpiexec sets those of PMIx too.
-    if is_set("OMPI_COMM_WORLD_RANK") {
-        let ranks = number(&["OMPI_COMM_WORLD_SIZE"]);
-        return Some(Launched { by: Launcher::OpenMpi, ranks });
-    }
-    if ["PMI_RANK", "MV2_COMM_WORLD_RANK", "PALS_RANKID"].into_iter().any(is_set) {
-        let ranks = number(&["PMI_SIZE", "MV2_COMM_WORLD_SIZE"]);
-        return Some(Launched { by: Launcher::Pmi, ranks });
-    }
-    let is_pmix = is_set("PMIX_RANK");
-    is_pmix.then(|| Launched { by: Launcher::Pmix, ranks: number(&["SLURM_STEP_NUM_TASKS"]) })
+    let number = |name: &str| variable(name)?.parse().ok();
+    let (by, rank, ranks) = RANKS.into_iter().find(|(_, rank, _)| variable(rank).is_some())?;
+    Some(Launched { by, rank: number(rank), ranks: number(ranks) })
 }
 
 /// Settings for experiments and tests; the defaults are right for use. With up to 16 ranks the
@@ -63,10 +104,10 @@ impl Settings {
     pub(super) fn from_environment() -> Self {
         let number = |name| env::var(name).ok().and_then(|text| text.parse::<usize>().ok());
         Settings {
-            piece: number("ESKER_MPI_PIECE").unwrap_or(1 << 30).clamp(1, 1 << 30),
-            consensus_from: number("ESKER_MPI_CONSENSUS_FROM").unwrap_or(64),
-            serialized: env::var_os("ESKER_MPI_SERIALIZED").is_some(),
-            block: env::var_os("ESKER_MPI_BLOCK").is_some(),
+            piece: number(PIECE).unwrap_or(1 << 30).clamp(1, 1 << 30),
+            consensus_from: number(CONSENSUS_FROM).unwrap_or(64),
+            serialized: env::var_os(SERIALIZED).is_some(),
+            block: env::var_os(BLOCK).is_some(),
         }
     }
 }
@@ -81,14 +122,30 @@ mod tests {
     }
 
     #[test]
+    fn every_variable_that_is_read_is_told() {
+        for (_, rank, ranks) in RANKS {
+            assert!(VARIABLES.contains(&rank) && VARIABLES.contains(&ranks), "{rank}, {ranks}");
+        }
+    }
+
+    #[test]
     fn the_launchers_are_told_apart() {
         assert_eq!(with(&[]), None);
         let hydra = [("PMI_RANK", "1"), ("PMI_SIZE", "4")];
-        assert_eq!(with(&hydra), Some(Launched { by: Launcher::Pmi, ranks: Some(4) }));
+        assert_eq!(
+            with(&hydra),
+            Some(Launched { by: Launcher::Pmi, rank: Some(1), ranks: Some(4) })
+        );
         let open_mpi =
             [("PMIX_RANK", "0"), ("OMPI_COMM_WORLD_RANK", "0"), ("OMPI_COMM_WORLD_SIZE", "2")];
-        assert_eq!(with(&open_mpi), Some(Launched { by: Launcher::OpenMpi, ranks: Some(2) }));
+        assert_eq!(
+            with(&open_mpi),
+            Some(Launched { by: Launcher::OpenMpi, rank: Some(0), ranks: Some(2) })
+        );
         let slurm = [("PMIX_RANK", "0"), ("SLURM_STEP_NUM_TASKS", "8")];
-        assert_eq!(with(&slurm), Some(Launched { by: Launcher::Pmix, ranks: Some(8) }));
+        assert_eq!(
+            with(&slurm),
+            Some(Launched { by: Launcher::Pmix, rank: Some(0), ranks: Some(8) })
+        );
     }
 }

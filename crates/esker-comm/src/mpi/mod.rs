@@ -45,7 +45,7 @@ use std::path::PathBuf;
 
 pub use abi::Abi;
 pub use comm::MpiComm;
-pub(crate) use environment::launched;
+pub use environment::{Launched, Launcher, VARIABLES, launched};
 
 use crate::Result;
 

@@ -2,7 +2,9 @@
 
 use std::any::Any;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::group::{Group, locked};
 use crate::{CommError, Result};
@@ -14,7 +16,14 @@ use crate::{CommError, Result};
 pub(super) struct Meeting {
     state: Mutex<State>,
     finished: Condvar,
+    /// The state's round, to be looked at without the lock.
+    round: AtomicU64,
+    /// Whether there is a core for each rank, so that waiting awake hurts nobody.
+    awake: bool,
 }
+
+/// How long a rank waits awake: about what falling asleep and being woken costs.
+const AWAKE: Duration = Duration::from_micros(50);
 
 type Parcel = Box<dyn Any + Send>;
 
@@ -41,7 +50,17 @@ impl Meeting {
             results: (0..size).map(|_| None).collect(),
             broken: None,
         };
-        Meeting { state: Mutex::new(state), finished: Condvar::new() }
+        let awake = std::thread::available_parallelism().is_ok_and(|cores| size <= cores.get());
+        let (state, finished, round) = (Mutex::new(state), Condvar::new(), AtomicU64::new(0));
+        Meeting { state, finished, round, awake }
+    }
+
+    /// Waits a little for the end of `round` without going to sleep.
+    fn wait_awake(&self, round: u64) {
+        let start = Instant::now();
+        while self.round.load(Ordering::Acquire) == round && start.elapsed() < AWAKE {
+            std::hint::spin_loop();
+        }
     }
 
     pub(super) fn wake_all(&self) {
@@ -98,9 +117,15 @@ impl Meeting {
             }
             state.arrived = 0;
             state.round += 1;
+            self.round.store(state.round, Ordering::Release);
             self.finished.notify_all();
         } else {
             let round = state.round;
+            if self.awake {
+                drop(state);
+                self.wait_awake(round);
+                state = locked(&self.state);
+            }
             while state.round == round {
                 if let Some(error) = &state.broken {
                     return Err(error.clone());

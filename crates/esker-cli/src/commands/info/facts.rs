@@ -32,6 +32,12 @@ pub(in crate::commands) struct VariableFacts<'a> {
 }
 
 impl<'a> Facts<'a> {
+    /// The length of the file, or what it would be if nothing of it were missing: what a
+    /// variable's share is of.
+    pub(super) fn whole_len(&self) -> u64 {
+        self.file_len.max(self.offsets.data_end)
+    }
+
     /// The facts of these variables.
     pub(in crate::commands) fn of(
         path: &Path,
@@ -88,7 +94,7 @@ impl<'a> Facts<'a> {
     }
 
     fn variable(&self, fact: &VariableFacts<'_>) -> Value {
-        let share = if self.file_len == 0 { 0.0 } else { fact.bytes as f64 / self.file_len as f64 };
+        let share = fact.bytes as f64 / self.whole_len().max(1) as f64;
         let mut value = json!({
             "name": &*fact.var.name,
             "type": fact.var.ty.cdl_name(),

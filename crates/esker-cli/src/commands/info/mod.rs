@@ -1,6 +1,7 @@
 //! `esker info`: what a person wants to see of a file first.
 
 pub(super) mod facts;
+mod mpi;
 pub(super) mod text;
 
 use std::path::PathBuf;
@@ -20,10 +21,15 @@ Examples:
   esker info -v run.nc                  with every attribute of every variable
   esker info --stats run.nc             with the range, mean and gaps of the values
   esker info --stats --vars tas run.nc  of one variable
-  esker info --json run.nc | jq '.variables[].name'")]
+  esker info --json run.nc | jq '.variables[].name'
+  esker info --mpi                      which MPI is used here, or why none")]
 pub(super) struct Arguments {
     /// The netCDF file
-    file: PathBuf,
+    #[arg(required_unless_present = "mpi")]
+    file: Option<PathBuf>,
+    /// Show which MPI was found, or why none, instead of a file
+    #[arg(long, conflicts_with_all = ["file", "stats", "vars", "verbose"])]
+    mpi: bool,
     /// Read all values: smallest, largest, mean, how many are fill values and NaN
     #[arg(short, long)]
     stats: bool,
@@ -38,11 +44,19 @@ pub(super) struct Arguments {
     json: bool,
 }
 
+impl Arguments {
+    /// Whether every rank takes part.
+    pub(super) fn is_parallel(&self) -> bool {
+        self.mpi
+    }
+}
+
 pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
-    let dataset = opening::open(&arguments.file)?;
-    let fail = |error: esker::Error| Failure::file(&arguments.file, error);
-    let vars = opening::variables(&arguments.file, &dataset, &arguments.vars)?;
-    let mut facts = Facts::of(&arguments.file, &dataset, &vars).map_err(fail)?;
+    let Some(file) = &arguments.file else { return mpi::run(arguments.json, screen) };
+    let dataset = opening::open(file)?;
+    let fail = |error: esker::Error| Failure::file(file, error);
+    let vars = opening::variables(file, &dataset, &arguments.vars)?;
+    let mut facts = Facts::of(file, &dataset, &vars).map_err(fail)?;
     let mut unread = None;
     if arguments.stats {
         let mut bar = screen.bar("reading");

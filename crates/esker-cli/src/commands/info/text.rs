@@ -96,7 +96,7 @@ fn variables(screen: &mut Screen, facts: &Facts<'_>, verbose: bool) -> io::Resul
             shape(fact),
             if fact.record { "record".to_string() } else { "fixed".to_string() },
             bytes(fact.bytes),
-            share(fact.bytes, facts.file_len),
+            share(fact.bytes, facts.whole_len()),
             text_of(fact.var, &["units"]),
             text_of(fact.var, &["long_name", "standard_name", "description"]),
         ]);

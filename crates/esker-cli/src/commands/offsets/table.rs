@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::Shown;
 use crate::terminal::Screen;
-use crate::terminal::quantity::bytes;
+use crate::terminal::quantity::{bytes, plural};
 use crate::terminal::table::{self, Side, Table};
 
 impl Shown<'_> {
@@ -32,7 +32,8 @@ impl Shown<'_> {
         writeln!(screen, "{}", table::printable(&summary))?;
         if let Some(begin) = offsets.record_begin {
             let (records, size) = (offsets.records, offsets.record_size);
-            writeln!(screen, "{records} records of {size} bytes each, from byte {begin}")?;
+            let records = plural(records as usize, "record");
+            writeln!(screen, "{records} of {size} bytes each, from byte {begin}")?;
         }
         let (padding, unused) = (offsets.padding(), offsets.unused());
         writeln!(screen, "{padding} bytes of padding, {unused} bytes unused")?;
