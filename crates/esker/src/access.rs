@@ -463,7 +463,7 @@ impl Dataset {
         report.phases.plan += clock.elapsed();
         let (file, hints) = (&*self.file, &self.base.hints);
         let summary = Together::alone(plan.summary, file.block_size());
-        if alone && !summary.is_empty() && strategy::exchanges_write(&summary, hints) {
+        if alone && !summary.is_empty() && strategy::exchanges_write(&summary, hints, 1) {
             // Nobody else writes to the file, so that short runs can be gathered in a window.
             report.write_strategy = Strategy::Exchanged;
             let windows = Windows::new(&summary, hints, 1);
@@ -562,7 +562,7 @@ impl Dataset {
             self.base.agree(filled)?;
         }
         let (file, hints) = (&*self.file, &self.base.hints);
-        if !strategy::exchanges_write(together, hints) {
+        if !strategy::exchanges_write(together, hints, self.base.comm.size()) {
             report.write_strategy = Strategy::Direct;
             return direct::write(file, plan, puts, hints, report);
         }

@@ -17,6 +17,7 @@ use crate::pattern::Run;
 use crate::plan::{Overlap, Piece, Plan};
 use crate::report::{Report, Tally};
 use crate::request::Request;
+use crate::rounds::Rounds;
 use crate::strategy::{Windows, aggregator_number, aggregator_rank};
 use crate::window::Window;
 use crate::wire::{self, RunList};
@@ -71,7 +72,7 @@ impl Exchange<'_> {
         report: &mut Report,
     ) -> Result<()> {
         let sieve = self.hints.ds_write != Automatic::Disable;
-        let rounds = self.windows.rounds();
+        let mut rounds = Rounds::new(self.windows);
         let mine = self.my_number();
         let mut sweep = plan.sweep();
         let failed = thread::scope(|scope| {
@@ -80,7 +81,7 @@ impl Exchange<'_> {
             // What the last write of a window told about the store.
             let mut waits = false;
             let mut writing: Option<Writing<'_>> = None;
-            for round in 0..rounds {
+            while let Some(round) = rounds.next(self.comm, &sweep)? {
                 let clock = Instant::now();
                 let mut messages = Vec::new();
                 for aggregator in 0..self.windows.aggregators {
@@ -127,7 +128,7 @@ impl Exchange<'_> {
                 if mine.is_none() || failed.is_some() {
                     continue;
                 }
-                if waits && round + 1 < rounds {
+                if waits && rounds.go_on() {
                     let (mut full, file) = (mem::take(window), self.file);
                     mem::swap(window, spare);
                     writing = Some(scope.spawn(move || {
@@ -153,7 +154,7 @@ impl Exchange<'_> {
             }
             Ok::<Option<Error>, Error>(failed)
         })?;
-        report.rounds += rounds;
+        report.rounds += rounds.made;
         report.aggregators = self.windows.aggregators;
         failed.map_or(Ok(()), Err)
     }
@@ -167,13 +168,13 @@ impl Exchange<'_> {
         report: &mut Report,
     ) -> Result<Option<u64>> {
         let hole = if self.hints.ds_read == Automatic::Disable { 0 } else { self.hints.sieve_hole };
-        let rounds = self.windows.rounds();
+        let mut rounds = Rounds::new(self.windows);
         let mine = self.my_number();
         let mut sweep = plan.sweep();
         let window = &mut buffers.filling;
         let mut failed: Option<Error> = None;
         let mut short = None;
-        for round in 0..rounds {
+        while let Some(round) = rounds.next(self.comm, &sweep)? {
             // What this rank wants of each window of the round.
             let mut wanted: Vec<(u64, Vec<Piece>)> = Vec::new();
             let mut messages = Vec::new();
@@ -230,7 +231,7 @@ impl Exchange<'_> {
             self.collect(mine, &wanted, window, requests, report)?;
             Sending::wait_all(sends)?;
         }
-        report.rounds += rounds;
+        report.rounds += rounds.made;
         report.aggregators = self.windows.aggregators;
         failed.map_or(Ok(short), Err)
     }

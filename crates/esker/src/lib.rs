@@ -81,6 +81,7 @@ mod pattern;
 mod plan;
 mod report;
 mod request;
+mod rounds;
 mod selection;
 mod share;
 mod sound;

@@ -130,6 +130,14 @@ impl Windows {
         (self.end - self.first).div_ceil(self.window * self.aggregators)
     }
 
+    /// The round of a byte at or after the first; beyond all rounds for one after the last.
+    pub(crate) fn round_of(&self, offset: u64) -> u64 {
+        match offset < self.end {
+            true => offset.saturating_sub(self.first) / (self.window * self.aggregators),
+            false => self.rounds(),
+        }
+    }
+
     /// The window of an aggregator in a round; empty beyond the end.
     pub(crate) fn window(&self, round: u64, aggregator: u64) -> std::ops::Range<u64> {
         let number = round * self.aggregators + aggregator;
@@ -147,15 +155,24 @@ const DIRECT_WRITE: u64 = 32 * 1024;
 /// A rank that reads at most so many bytes for each byte it wants reads for itself.
 const DIRECT_READ_WASTE: u64 = 4;
 
+/// Bytes of the file for each byte written from which on short runs are lone ones, which an owner
+/// would write for themselves as well; counted only where there is more than `CLOSE` between
+/// the first and the last.
+const LONE: u64 = 64;
+const CLOSE: u64 = 128 << 20;
+
 /// Whether a collective write exchanges.
-pub(crate) fn exchanges_write(together: &Together, hints: &Hints) -> bool {
+pub(crate) fn exchanges_write(together: &Together, hints: &Hints, ranks: usize) -> bool {
     match hints.cb_write {
         Automatic::Enable => true,
         Automatic::Disable => false,
         // Also with one rank: short runs that lie close together become one write.
         Automatic::Automatic => {
             let enough = hints.direct_run.unwrap_or(DIRECT_WRITE.max(together.block));
-            together.mean_run < enough
+            let span = together.end - together.first;
+            let bytes = together.most_bytes.saturating_mul(ranks as u64);
+            let is_lone = span > CLOSE && span / LONE > bytes;
+            together.mean_run < enough && !is_lone
         }
     }
 }
