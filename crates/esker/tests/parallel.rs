@@ -70,3 +70,13 @@ fn parts_of_the_ranks_have_datasets_of_their_own() {
         esker::launch(5, |comm| scenario::run_split(seed, comm, &path));
     }
 }
+
+#[test]
+fn ranks_on_several_nodes_agree_with_the_model() {
+    let dir = tempfile::tempdir().unwrap();
+    for seed in 8000..8000 + seeds() / 3 {
+        let path = dir.path().join("run.nc");
+        let world = esker_comm::ThreadWorld::new(6).ranks_per_node(1 + seed as usize % 4);
+        world.launch(|comm| scenario::run(seed, comm, &path)).unwrap();
+    }
+}
