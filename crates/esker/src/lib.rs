@@ -51,8 +51,8 @@
 //! to read a [`Report`].
 //!
 //! The road of a write, which is also the order to read the modules in: `access` queues it as
-//! a `request`, whose `selection` is checked and becomes patterns (`pattern`); a wait makes a
-//! `plan` of all of them, the `strategy` decides, and the pieces go `direct` to the store or by
+//! a `request`, whose `selection` is checked and becomes patterns (`pattern`); a wait (`engine`) makes
+//! a `plan` of all of them, the `strategy` decides, and the pieces go `direct` to the store or by
 //! `exchange` (with `wire` for messages and `window` for what an owner holds). A header reaches
 //! the file in `commit`.
 #![forbid(unsafe_code)]
@@ -64,6 +64,7 @@ mod common;
 mod dataset;
 mod define;
 mod direct;
+mod engine;
 mod error;
 mod exchange;
 mod fill;

@@ -75,25 +75,6 @@ impl CreateOptions {
         self.align = align;
         self
     }
-
-    /// Where the file is: another store than the local file system.
-    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
-        self.store = store;
-        self
-    }
-
-    /// The ranks that have the dataset together; by default this process alone. The
-    /// communicator is duplicated, so that its own messages are not disturbed.
-    pub fn comm(mut self, comm: Arc<dyn Communicator>) -> Self {
-        self.comm = comm;
-        self
-    }
-
-    /// How data are moved. The environment's hints come on top of these.
-    pub fn hints(mut self, hints: Hints) -> Self {
-        self.hints = hints;
-        self
-    }
 }
 
 /// How to open a dataset.
@@ -143,23 +124,33 @@ impl OpenOptions {
         self.align = align;
         self
     }
-
-    /// Where the file is: another store than the local file system.
-    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
-        self.store = store;
-        self
-    }
-
-    /// The ranks that have the dataset together; by default this process alone. The
-    /// communicator is duplicated, so that its own messages are not disturbed.
-    pub fn comm(mut self, comm: Arc<dyn Communicator>) -> Self {
-        self.comm = comm;
-        self
-    }
-
-    /// How data are moved. The environment's hints come on top of these.
-    pub fn hints(mut self, hints: Hints) -> Self {
-        self.hints = hints;
-        self
-    }
 }
+
+/// What creating and opening have in common.
+macro_rules! shared_options {
+    ($options:ident) => {
+        impl $options {
+            /// Where the file is: another store than the local file system.
+            pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+                self.store = store;
+                self
+            }
+
+            /// The ranks that have the dataset together; by default this process alone. The
+            /// communicator is duplicated, so that its own messages are not disturbed.
+            pub fn comm(mut self, comm: Arc<dyn Communicator>) -> Self {
+                self.comm = comm;
+                self
+            }
+
+            /// How data are moved. The environment's hints come on top of these.
+            pub fn hints(mut self, hints: Hints) -> Self {
+                self.hints = hints;
+                self
+            }
+        }
+    };
+}
+
+shared_options!(CreateOptions);
+shared_options!(OpenOptions);
