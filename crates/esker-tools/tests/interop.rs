@@ -355,6 +355,7 @@ fn write_random(path: &Path, random: &mut Random) -> esker::Result<()> {
         records: random.pick(&[1, 4, 32, 4096]),
         header_room: random.pick(&[0, 0, 7, 200]),
         record_room: random.pick(&[0, 0, 13, 100]),
+        never_back: random.below(3) == 1,
     };
     let fill = random.pick(&[FillMode::Fill, FillMode::Fill, FillMode::NoFill]);
     let options = CreateOptions::new().version(version).align(align).fill(fill);

@@ -205,6 +205,37 @@ impl Dataset {
         self.queue_put(queue, var, selection, lent, T::MEMORY, layout, data.len())
     }
 
+    /// Queues a write from memory whose type is known only when the program runs; it needs no
+    /// alignment.
+    pub fn iput_bytes<'b>(
+        &self,
+        queue: &mut Requests<'b>,
+        var: VarId,
+        selection: &Selection,
+        (data, ty): (&'b [u8], MemoryType),
+        layout: MemoryLayout,
+    ) -> Result<RequestId> {
+        let elements = data.len() / ty.size();
+        self.queue_put(queue, var, selection, Lent::Source(data), ty, layout, elements)
+    }
+
+    /// Queues a read into memory whose type is known only when the program runs; it needs no
+    /// alignment.
+    pub fn iget_bytes<'b>(
+        &self,
+        queue: &mut Requests<'b>,
+        var: VarId,
+        selection: &Selection,
+        (out, ty): (&'b mut [u8], MemoryType),
+        layout: MemoryLayout,
+    ) -> Result<RequestId> {
+        let file_var = self.file_var(var)?;
+        let checked = self.check(file_var, selection, Purpose::Read)?;
+        self.require_memory(var, &checked, &layout, out.len() / ty.size())?;
+        let memory = self.memory(var, Lent::Target(out), ty, layout)?;
+        Ok(self.push(queue, Direction::Get, file_var, checked, memory))
+    }
+
     /// Queues a write of a copy of `data`, kept in the attached buffer of the queue until it
     /// is written ([`Requests::attach_buffer`]).
     pub fn bput<T: Native>(

@@ -25,6 +25,10 @@ pub(crate) struct Base {
     pub(crate) writable: bool,
     pub(crate) align: Alignment,
     pub(crate) fill: FillMode,
+    /// Whether new records are filled.
+    pub(crate) fill_grown: bool,
+    /// Whether the file may end before its last value.
+    pub(crate) short_file: bool,
 }
 
 impl Base {
@@ -34,8 +38,9 @@ impl Base {
         comm: Arc<dyn Communicator>,
         own: Common,
     ) -> Result<Base> {
-        let Common { path, hints, align, fill, writable } = same_everywhere(&*comm, own)?;
-        Ok(Base { store, comm, hints, path, writable, align, fill })
+        let same = same_everywhere(&*comm, own)?;
+        let Common { path, hints, align, fill, fill_grown, short_file, writable } = same;
+        Ok(Base { store, comm, hints, path, writable, align, fill, fill_grown, short_file })
     }
 
     /// Whether this is the rank that acts for all.
@@ -57,6 +62,14 @@ impl Base {
     pub(crate) fn by_root<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
         let outcome = if self.is_root() { act().map(Some) } else { Ok(None) };
         self.agree(outcome)
+    }
+
+    /// The length that the file has at least with so many records.
+    pub(crate) fn end_of(&self, header: &Header, records: u64) -> u64 {
+        match self.short_file {
+            true => header.layout.header_len,
+            false => header.data_end(records),
+        }
     }
 
     pub(crate) fn schema_error(&self, source: esker_format::SchemaError) -> Error {

@@ -17,7 +17,6 @@ use crate::error::Result;
 use crate::fill::fill_range;
 use crate::journal;
 use crate::moving;
-use crate::share::Share;
 
 /// A header that is in the file.
 pub(crate) struct Committed {
@@ -32,11 +31,11 @@ pub(crate) fn create(base: &Base, header: &Header, fills: &[bool]) -> Result<Com
     let created = base.by_root(|| {
         let file = base.store.create(&name, CreateMode::Truncate)?;
         file.write_at(0, &header.encode())?;
-        file.set_len(header.data_end(0))?;
+        file.set_len(base.end_of(header, 0))?;
         Ok(file)
     })?;
     let filled = opened(base, &name, created).and_then(|file| {
-        fill_new_fixed(&*file, header, 0, fills, base.share())?;
+        fill_new_fixed(&*file, header, 0, fills, base)?;
         Ok(file)
     });
     let file = base.agree(filled)?;
@@ -104,14 +103,14 @@ fn in_place(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Re
     let file = &*before.file;
     // Where the new variables are there was nothing, for a reader of the old header.
     base.by_root(|| {
-        let end = header.data_end(before.records);
+        let end = base.end_of(header, before.records);
         if file.len()? < end {
             file.set_len(end)?;
         }
         Ok(())
     })?;
     let first = before.header.layout.places.len();
-    let filled = fill_new_fixed(file, header, first, fills, base.share());
+    let filled = fill_new_fixed(file, header, first, fills, base);
     base.agree(filled.and_then(|()| Ok(file.sync()?)))?;
     base.by_root(|| write_header(base, before, header))?;
     Ok(())
@@ -157,13 +156,13 @@ fn build(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Resul
         let file = base.store.create(&name, CreateMode::Truncate)?;
         base.store.copy_permissions(&base.path, &name)?;
         file.write_at(0, &header.encode())?;
-        file.set_len(header.data_end(before.records))?;
+        file.set_len(base.end_of(header, before.records))?;
         Ok(file)
     })?;
     let filled = opened(base, &name, created).and_then(|file| {
         moving::copy_data(before, header, fills, &*file, base.share())?;
         let first = before.header.layout.places.len();
-        fill_new_fixed(&*file, header, first, fills, base.share())?;
+        fill_new_fixed(&*file, header, first, fills, base)?;
         file.sync()?;
         Ok(file)
     });
@@ -177,12 +176,14 @@ fn fill_new_fixed(
     header: &Header,
     first: usize,
     fills: &[bool],
-    share: Share,
+    base: &Base,
 ) -> Result<()> {
+    let share = base.share();
     for (id, var, place) in header.vars().skip(first) {
         let wanted = fills.get(id.0).copied().unwrap_or(false);
         if wanted && !header.schema.is_record(var) {
-            let mine = share.of(place.vsize);
+            // PnetCDF leaves zeros in the padding, netCDF fills it.
+            let mine = share.of(if base.align.never_back { place.bytes } else { place.vsize });
             let len = mine.end - mine.start;
             fill_range(file, place.begin + mine.start, len, &values::fill_bytes(var))?;
         }

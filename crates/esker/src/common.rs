@@ -19,6 +19,10 @@ pub(crate) struct Common {
     pub(crate) hints: Hints,
     pub(crate) align: Alignment,
     pub(crate) fill: FillMode,
+    /// Whether new records are filled.
+    pub(crate) fill_grown: bool,
+    /// Whether the file may end before its last value.
+    pub(crate) short_file: bool,
     pub(crate) writable: bool,
 }
 
@@ -27,7 +31,7 @@ pub(crate) fn same_everywhere(comm: &dyn Communicator, own: Common) -> Result<Co
     if comm.size() == 1 {
         return Ok(own);
     }
-    let Common { path, mut hints, align, fill, writable } = own;
+    let Common { path, mut hints, align, fill, fill_grown, short_file, writable } = own;
     let fills = fill == FillMode::Fill;
     let numbers = [
         align.header,
@@ -35,7 +39,10 @@ pub(crate) fn same_everywhere(comm: &dyn Communicator, own: Common) -> Result<Co
         align.records,
         align.header_room,
         align.record_room,
+        align.never_back.into(),
         fills.into(),
+        fill_grown.into(),
+        short_file.into(),
         writable.into(),
     ];
     let numbers = Message::from_u64s(&numbers);
@@ -47,13 +54,17 @@ pub(crate) fn same_everywhere(comm: &dyn Communicator, own: Common) -> Result<Co
     // From the same text on every rank, so that a value out of its bounds is refused by all.
     hints.become_others(&String::from_utf8_lossy(&pairs));
     let numbers = Message::from(numbers).to_u64s();
-    let [header, variable, records, header_room, record_room, fills, for_writing] =
-        <[u64; 7]>::try_from(numbers).map_err(|_| Error::Garbled)?;
-    if !comm.all(u64::from(writable) == for_writing)? {
+    let (sizes, switches) = numbers.split_at_checked(5).ok_or(Error::Garbled)?;
+    let [header, variable, records, header_room, record_room] =
+        <[u64; 5]>::try_from(sizes).map_err(|_| Error::Garbled)?;
+    let switches: Vec<bool> = switches.iter().map(|n| *n == 1).collect();
+    let [never_back, fills, fill_grown, short_file, for_writing] =
+        <[bool; 5]>::try_from(switches).map_err(|_| Error::Garbled)?;
+    if !comm.all(writable == for_writing)? {
         let why = "some ranks open it for writing and some for reading only";
         return Err(Error::NotAlike { path, why });
     }
-    let align = Alignment { header, variable, records, header_room, record_room };
-    let fill = if fills == 1 { FillMode::Fill } else { FillMode::NoFill };
-    Ok(Common { path, hints, align, fill, writable })
+    let align = Alignment { header, variable, records, header_room, record_room, never_back };
+    let fill = if fills { FillMode::Fill } else { FillMode::NoFill };
+    Ok(Common { path, hints, align, fill, fill_grown, short_file, writable })
 }

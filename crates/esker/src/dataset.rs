@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use esker_comm::{Communicator, CommunicatorExt};
-use esker_format::{Header, HeaderState, NumRecs, Schema, VarId, Variable};
+use esker_format::{Header, HeaderState, NumRecs, Schema, SchemaError, VarId, Variable};
 use esker_store::{Access, File};
 
 use crate::base::{Base, agree, broadcast_parts, read_header};
@@ -15,9 +15,9 @@ use crate::common::Common;
 use crate::define::{Before, Define, aligned};
 use crate::error::{Error, Result};
 use crate::exchange::Buffers;
-use crate::fill::fill_records;
+use crate::fill::{fill_range, fill_records};
 use crate::hints::Hints;
-use crate::journal::{finish_redefinition, remove_journal};
+use crate::journal::{finish_redefinition, remove_journal, replace_header};
 use crate::numbering::Numbering;
 use crate::options::{CreateOptions, FillMode, OpenOptions};
 use crate::report::Report;
@@ -78,8 +78,9 @@ impl Dataset {
         let opened = store.open(path.as_ref(), access).map_err(Error::from);
         let (file, path) =
             agree(&*comm, opened.and_then(|file| Ok((file, store.resolve(path.as_ref())?))))?;
-        let (writable, fill) = (options.writable, options.fill);
-        let base = Base::new(store, comm, Common { path, hints, align, fill, writable })?;
+        let OpenOptions { writable, fill, fill_grown, short_file, .. } = options;
+        let own = Common { path, hints, align, fill, fill_grown, short_file, writable };
+        let base = Base::new(store, comm, own)?;
         let root = base.by_root(|| {
             let (header, bytes) = settle(&base, &*file)?;
             let file_len = file.len()?;
@@ -227,6 +228,68 @@ impl Dataset {
         Ok(())
     }
 
+    /// Makes the records that any rank has made known to everyone, and to the file. Collective.
+    pub fn sync_records(&mut self) -> Result<()> {
+        self.base.require_writable("count records")?;
+        self.agree_on_records()
+    }
+
+    /// Writes the variable's fill value over one record of it, which comes into being if need
+    /// be. Collective.
+    pub fn fill_record(&mut self, var: VarId, record: u64) -> Result<()> {
+        self.base.require_writable("fill")?;
+        let id = self.file_var(var)?;
+        self.require_storable(record.saturating_add(1))?;
+        let (Some(variable), Some(place)) =
+            (self.header.schema.variable(id), self.header.place(id))
+        else {
+            return Err(self.no_such_number(var));
+        };
+        let mine = self.base.share().of(place.bytes);
+        let at = place.begin + record * self.header.layout.record_size + mine.start;
+        let fill = esker_format::values::fill_bytes(variable);
+        let filled = fill_range(&*self.file, at, mine.end - mine.start, &fill);
+        self.base.agree(filled)?;
+        let records = self.base.comm.max_u64(self.records.max(record + 1))?;
+        self.grow_together(records)
+    }
+
+    /// Changes names and attributes without leaving data mode, which is possible as long as
+    /// the header has room for them. Collective: the same change on every rank.
+    pub fn amend(
+        &mut self,
+        change: impl FnOnce(&mut Schema) -> std::result::Result<(), SchemaError>,
+    ) -> Result<()> {
+        self.base.require_writable("change attributes")?;
+        let path = self.base.path.clone();
+        if self.numbering.is_some() {
+            let why = "attributes of a dataset whose ranks defined different things are changed in define mode";
+            return Err(Error::NotAlike { path, why });
+        }
+        let mut header = self.header.clone();
+        change(&mut header.schema).map_err(|e| self.base.schema_error(e))?;
+        header.layout.header_len = header.encode().len() as u64;
+        let room = header.layout.places.iter().map(|p| p.begin).min();
+        if header.layout.places.len() != header.schema.vars.len()
+            || room.is_some_and(|first| header.layout.header_len > first)
+        {
+            let why = "the header has no room for this change: make it in define mode";
+            return Err(Error::NotAlike { path, why });
+        }
+        let bytes = header.encode();
+        self.base.by_root(|| {
+            let mut old = vec![0; self.header.layout.header_len as usize];
+            let n = self.file.read_at(0, &mut old)?;
+            old.truncate(n);
+            if old == bytes {
+                return Ok(());
+            }
+            replace_header(&*self.base.store, &self.base.path, &*self.file, old, &bytes)
+        })?;
+        self.header = header;
+        Ok(())
+    }
+
     /// Closes the dataset. Collective. Everything is in the file already but the records that
     /// independent writes of several ranks have made; dropping a dataset would lose those.
     pub fn close(mut self) -> Result<()> {
@@ -279,7 +342,7 @@ impl Dataset {
 
     /// Readers may count on the file being as long as its header says.
     fn extend_file(&self, records: u64) -> Result<()> {
-        let end = self.header.data_end(records);
+        let end = self.base.end_of(&self.header, records);
         if self.file.len()? < end {
             self.file.set_len(end)?;
         }
@@ -315,6 +378,9 @@ impl Dataset {
     }
 
     fn is_filled(&self, var: VarId) -> bool {
+        if !self.base.fill_grown {
+            return false;
+        }
         let own = self.fills.get(var.0).copied().flatten();
         own.unwrap_or(self.base.fill) == FillMode::Fill
     }

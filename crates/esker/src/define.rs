@@ -11,7 +11,7 @@ use esker_format::{
 };
 use esker_store::{Access, CreateMode, File, Store};
 
-use crate::base::{Base, agree};
+use crate::base::{Base, agree, broadcast_parts};
 use crate::commit::{self, Committed};
 use crate::common::Common;
 use crate::dataset::Dataset;
@@ -81,8 +81,9 @@ impl Define {
         let path = agree(&*comm, claimed)?;
         let hints = options.hints.with_environment();
         let align = aligned(options.align, &hints);
-        let own = Common { path, hints, align, fill: options.fill, writable: true };
-        let base = Base::new(options.store, comm, own)?;
+        let CreateOptions { store, fill, fill_grown, short_file, .. } = options;
+        let own = Common { path, hints, align, fill, fill_grown, short_file, writable: true };
+        let base = Base::new(store, comm, own)?;
         let mut placeholders = Vec::new();
         if base.is_root() {
             placeholders.push(base.new_path());
@@ -257,6 +258,60 @@ impl Define {
             }
             None => Err(self.base.schema_error(SchemaError::NoSuchVar { id: var.0, defined })),
         }
+    }
+
+    /// How the data section will be aligned, in place of what was said when the dataset was
+    /// created or opened. Collective: the same on every rank.
+    pub fn set_align(&mut self, align: Alignment) {
+        self.base.align = align;
+    }
+
+    /// The records that there are, of a dataset that is being redefined.
+    pub fn numrecs(&self) -> u64 {
+        self.before.as_ref().map_or(0, |before| before.records)
+    }
+
+    /// The header that the file has, if it has one.
+    pub fn header(&self) -> Option<&Header> {
+        self.before.as_ref().map(|before| &before.header)
+    }
+
+    /// The hints in force.
+    pub fn hints(&self) -> &Hints {
+        &self.base.hints
+    }
+
+    /// Takes rank 0's definitions in place of this rank's, where the ranks' differ: PnetCDF's way.
+    /// Tells whether they did. Collective.
+    pub fn follow_root(&mut self) -> Result<bool> {
+        let comm = &*self.base.comm;
+        let own = hash(&self.schema, &self.fills, self.removed);
+        if comm.size() == 1 || comm.all_equal(own)? {
+            return Ok(false);
+        }
+        let mode = |fill: &Option<FillMode>| match fill {
+            None => 0,
+            Some(FillMode::Fill) => 1,
+            Some(FillMode::NoFill) => 2,
+        };
+        let fills: Vec<u8> = self.fills.iter().map(mode).collect();
+        let parts = [&self.schema.to_bytes()[..], &fills, &[self.removed.into()]];
+        let parts = broadcast_parts(comm, &parts)?;
+        let [schema, fills, removed] =
+            <[Vec<u8>; 3]>::try_from(parts).map_err(|_| Error::Garbled)?;
+        let path = self.base.path.clone();
+        let decoded = Schema::from_bytes(&schema);
+        self.schema = decoded.map_err(|source| Error::Decode { path, source })?;
+        let mode = |fill: &u8| match fill {
+            1 => Some(FillMode::Fill),
+            2 => Some(FillMode::NoFill),
+            _ => None,
+        };
+        self.fills = fills.iter().map(mode).collect();
+        self.removed = removed == [1];
+        // Everyone has rank 0's numbers now.
+        self.file_order = None;
+        Ok(true)
     }
 
     /// Ends define mode: merges the definitions of all ranks, places the variables, moves data

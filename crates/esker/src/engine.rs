@@ -180,8 +180,8 @@ impl Dataset {
             direct::read(file, plan, gets, hints, report)?
         };
         match short {
-            None => Ok(()),
-            Some(end) => Err(self.short_at(end)),
+            Some(end) if !self.base.short_file => Err(self.short_at(end)),
+            _ => Ok(()),
         }
     }
 
@@ -210,8 +210,8 @@ impl Dataset {
         count(report, &plan, requests.len());
         let (file, hints) = (&*self.file, &self.base.hints);
         match direct::read(file, &plan, requests, hints, report)? {
-            None => Ok(()),
-            Some(end) => Err(self.short_at(end)),
+            Some(end) if !self.base.short_file => Err(self.short_at(end)),
+            _ => Ok(()),
         }
     }
 

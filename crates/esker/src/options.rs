@@ -26,6 +26,8 @@ pub struct CreateOptions {
     pub(crate) version: Version,
     pub(crate) clobber: bool,
     pub(crate) fill: FillMode,
+    pub(crate) fill_grown: bool,
+    pub(crate) short_file: bool,
     pub(crate) align: Alignment,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) comm: Arc<dyn Communicator>,
@@ -38,6 +40,8 @@ impl Default for CreateOptions {
             version: Version::Cdf5,
             clobber: true,
             fill: FillMode::Fill,
+            fill_grown: true,
+            short_file: false,
             align: Alignment::default(),
             store: Arc::new(LocalStore),
             comm: Arc::new(SelfComm::new()),
@@ -70,6 +74,21 @@ impl CreateOptions {
         self
     }
 
+    /// Whether records that come into being are filled, in variables whose mode is
+    /// [`FillMode::Fill`] (the default). If not, [`Dataset::fill_record`](crate::Dataset::fill_record)
+    /// does it, as in PnetCDF.
+    pub fn fill_grown(mut self, fill_grown: bool) -> Self {
+        self.fill_grown = fill_grown;
+        self
+    }
+
+    /// Whether the file may end where the last written value does, as PnetCDF's do. Then values
+    /// beyond its end read as zeros, and are no error.
+    pub fn short_file(mut self, short_file: bool) -> Self {
+        self.short_file = short_file;
+        self
+    }
+
     /// How the data section is aligned.
     pub fn align(mut self, align: Alignment) -> Self {
         self.align = align;
@@ -82,6 +101,8 @@ impl CreateOptions {
 pub struct OpenOptions {
     pub(crate) writable: bool,
     pub(crate) fill: FillMode,
+    pub(crate) fill_grown: bool,
+    pub(crate) short_file: bool,
     pub(crate) align: Alignment,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) comm: Arc<dyn Communicator>,
@@ -93,6 +114,8 @@ impl Default for OpenOptions {
         OpenOptions {
             writable: false,
             fill: FillMode::Fill,
+            fill_grown: true,
+            short_file: false,
             align: Alignment::default(),
             store: Arc::new(LocalStore),
             comm: Arc::new(SelfComm::new()),
@@ -116,6 +139,21 @@ impl OpenOptions {
     /// The fill mode of variables that do not choose their own.
     pub fn fill(mut self, fill: FillMode) -> Self {
         self.fill = fill;
+        self
+    }
+
+    /// Whether records that come into being are filled, in variables whose mode is
+    /// [`FillMode::Fill`] (the default). If not, [`Dataset::fill_record`](crate::Dataset::fill_record)
+    /// does it, as in PnetCDF.
+    pub fn fill_grown(mut self, fill_grown: bool) -> Self {
+        self.fill_grown = fill_grown;
+        self
+    }
+
+    /// Whether the file may end where the last written value does, as PnetCDF's do. Then values
+    /// beyond its end read as zeros, and are no error.
+    pub fn short_file(mut self, short_file: bool) -> Self {
+        self.short_file = short_file;
         self
     }
 

@@ -111,6 +111,7 @@ pub(super) struct Constants {
     pub(super) undefined: c_int,
     pub(super) shared_memory: c_int,
     pub(super) tag_bound: c_int,
+    pub(super) no_type: Handle,
     /// MPI_THREAD_SINGLE, FUNNELED, SERIALIZED, MULTIPLE.
     pub(super) thread_levels: [c_int; 4],
 }
@@ -133,6 +134,7 @@ impl Constants {
             bit_or: handle(0x5800_0008),
             errors_return: handle(0x5400_0001),
             no_info: handle(0x1c00_0000),
+            no_type: handle(0x0c00_0000),
             any_source: -2,
             undefined: -32766,
             shared_memory: 1,
@@ -158,6 +160,7 @@ impl Constants {
             bit_or: handle(0x29),
             errors_return: handle(0x143),
             no_info: handle(0x130),
+            no_type: handle(0x200),
             any_source: -1,
             undefined: -32766,
             shared_memory: 221,
@@ -185,6 +188,7 @@ impl Constants {
             bit_or: handle("ompi_mpi_op_bor")?,
             errors_return: handle("ompi_mpi_errors_return")?,
             no_info: handle("ompi_mpi_info_null")?,
+            no_type: handle("ompi_mpi_datatype_null")?,
             any_source: -1,
             undefined: -32766,
             shared_memory: 0,

@@ -23,6 +23,8 @@ macro_rules! rust_type {
     (StatusOut) => { *mut Status };
     (StatusIn) => { *const Status };
     (Text) => { *mut c_char };
+    (Name) => { *const c_char };
+    (Aints) => { *mut isize };
 }
 
 /// Turns an argument of ours into C's. A [`Handle`] lies in memory as C's does, so that the
@@ -142,6 +144,24 @@ functions! {
         op: Handle, comm: Handle, request: HandleOut);
     ireduce_scatter_block = "MPI_Ireduce_scatter_block"(data: Data, buffer: Buffer, each: Int,
         kind: Handle, op: Handle, comm: Handle, request: HandleOut);
+    info_create = "MPI_Info_create"(info: HandleOut);
+    info_set = "MPI_Info_set"(info: Handle, key: Name, value: Name);
+    info_get = "MPI_Info_get"(info: Handle, key: Name, length: Int, value: Text, flag: IntOut);
+    info_get_nkeys = "MPI_Info_get_nkeys"(info: Handle, count: IntOut);
+    info_get_nthkey = "MPI_Info_get_nthkey"(info: Handle, place: Int, key: Text);
+
+    type_size = "MPI_Type_size"(kind: Handle, size: IntOut);
+    type_get_extent = "MPI_Type_get_extent"(kind: Handle, low: Aints, extent: Aints);
+    type_get_envelope = "MPI_Type_get_envelope"
+        (kind: Handle, ints: IntOut, addresses: IntOut, kinds: IntOut, combiner: IntOut);
+    type_get_contents = "MPI_Type_get_contents"(kind: Handle, ints: Int, addresses: Int,
+        kinds: Int, int_list: IntOut, address_list: Aints, kind_list: HandleOut);
+    type_dup = "MPI_Type_dup"(kind: Handle, new: HandleOut);
+    type_free = "MPI_Type_free"(kind: HandleOut);
+    pack = "MPI_Pack"(data: Data, count: Int, kind: Handle, buffer: Buffer, size: Int,
+        place: IntOut, comm: Handle);
+    unpack = "MPI_Unpack"(packed: Data, size: Int, place: IntOut, buffer: Buffer, count: Int,
+        kind: Handle, comm: Handle);
     iexscan = "MPI_Iexscan"(data: Data, buffer: Buffer, count: Int, kind: Handle, op: Handle,
         comm: Handle, request: HandleOut);
 }

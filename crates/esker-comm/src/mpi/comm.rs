@@ -76,6 +76,8 @@ impl MpiComm {
     #[allow(unsafe_code)]
     pub unsafe fn from_raw_handle(handle: usize) -> Result<Self> {
         let library = ready()?;
+        // An int in a register of 64 bits has anything above it.
+        let handle = Handle::from_raw(library.abi, handle).to_raw(library.abi);
         if handle == library.constants.null.to_raw(library.abi) || handle == 0 {
             let reason = "the communicator is MPI_COMM_NULL".into();
             return Err(CommError::BadArgument { operation: "from_raw_handle", reason });

@@ -18,6 +18,8 @@ use crate::{CommError, Result};
 pub(super) struct Library {
     calls: Box<dyn Calls>,
     pub(super) constants: Constants,
+    /// The basic datatypes, by their handles.
+    pub(super) elements: Vec<(usize, super::Element)>,
     pub(super) abi: Abi,
     pub(super) settings: Settings,
     path: PathBuf,
@@ -69,6 +71,7 @@ impl Library {
         Ok(Library {
             calls,
             constants,
+            elements: super::datatype::elements(abi, symbol),
             abi,
             settings: Settings::from_environment(),
             path: found.path,

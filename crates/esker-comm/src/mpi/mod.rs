@@ -33,8 +33,10 @@ mod abi;
 mod calls;
 mod collective;
 mod comm;
+mod datatype;
 mod environment;
 mod find;
+mod info;
 mod library;
 mod point;
 mod sparse;
@@ -45,7 +47,9 @@ use std::path::PathBuf;
 
 pub use abi::Abi;
 pub use comm::MpiComm;
+pub use datatype::{Block, Datatype, Element, TypeMap};
 pub use environment::{Launched, Launcher, VARIABLES, launched};
+pub use info::{info_pairs, new_info};
 
 use crate::Result;
 
@@ -98,6 +102,41 @@ pub fn found() -> Option<MpiInfo> {
 /// Why [`found`] found nothing, in words; `None` if it did find a library.
 pub fn why_not_found() -> Option<String> {
     library::library().err().map(|error| error.to_string())
+}
+
+/// The handle at place `index` of an array of handles in C, widened to a pointer's size.
+///
+/// # Safety
+///
+/// The array has that place.
+#[allow(unsafe_code)]
+pub unsafe fn read_handle(array: *const std::ffi::c_void, index: usize) -> Result<usize> {
+    let library = library::library()?;
+    // SAFETY: the caller vouches for the place; the size of a handle is the library's.
+    Ok(unsafe {
+        match library.abi {
+            Abi::Mpich => array.cast::<u32>().add(index).read_unaligned() as usize,
+            Abi::OpenMpi | Abi::Standard => array.cast::<usize>().add(index).read_unaligned(),
+        }
+    })
+}
+
+/// Writes a handle, as wide as it is in C.
+///
+/// # Safety
+///
+/// `place` is where a handle may be written.
+#[allow(unsafe_code)]
+pub unsafe fn write_handle(place: *mut std::ffi::c_void, raw: usize) -> Result<()> {
+    let library = library::library()?;
+    // SAFETY: the caller vouches for the place; the size of a handle is the library's.
+    unsafe {
+        match library.abi {
+            Abi::Mpich => place.cast::<u32>().write_unaligned(raw as u32),
+            Abi::OpenMpi | Abi::Standard => place.cast::<usize>().write_unaligned(raw),
+        }
+    }
+    Ok(())
 }
 
 /// Whether a launcher of MPI programs (`mpiexec`, `srun`) started this process, by its

@@ -24,11 +24,21 @@ pub struct Alignment {
     pub header_room: u64,
     /// Bytes kept free before the record section.
     pub record_room: u64,
+    /// PnetCDF's rules for a changed schema: the header's extent never shrinks and is aligned
+    /// anew, and variables move towards the end of the file or not at all.
+    pub never_back: bool,
 }
 
 impl Default for Alignment {
     fn default() -> Self {
-        Alignment { header: 4, variable: 4, records: 4, header_room: 0, record_room: 0 }
+        Alignment {
+            header: 4,
+            variable: 4,
+            records: 4,
+            header_room: 0,
+            record_room: 0,
+            never_back: false,
+        }
     }
 }
 
@@ -43,6 +53,9 @@ impl DataLayout {
     /// Places every variable of `schema` in the order of definition: fixed-size ones after
     /// the header, then the record section.
     pub fn place(schema: &Schema, align: &Alignment) -> Result<DataLayout, SchemaError> {
+        if align.never_back {
+            return place_forward(schema, None, align);
+        }
         let room = header_len(schema).saturating_add(align.header_room);
         let begin = round_up(room, align.header).and_then(|e| round_up(e, 4));
         let nowhere = vec![None; schema.vars.len()];
@@ -58,6 +71,9 @@ impl DataLayout {
         records: u64,
         align: &Alignment,
     ) -> Result<DataLayout, SchemaError> {
+        if align.never_back {
+            return place_forward(schema, Some(old), align);
+        }
         let header_len = header_len(schema);
         let first = old.layout.places.iter().map(|p| p.begin).min();
         if first.is_none_or(|first| first < header_len) {
@@ -142,6 +158,94 @@ impl DataLayout {
                 None => Ok(DataLayout { header_len, places, record_begin: None, record_size: 0 }),
             },
         }
+    }
+}
+
+/// Places as PnetCDF 1.12.3 does, so that the same calls make the same bytes.
+fn place_forward(
+    schema: &Schema,
+    old: Option<&Header>,
+    align: &Alignment,
+) -> Result<DataLayout, SchemaError> {
+    check_sizes(schema)?;
+    let version = schema.version;
+    let header_len = header_len(schema);
+    let far = |var: &Variable, value: u64| SchemaError::TooLarge {
+        var: var.name.clone(),
+        what: "the offset of its data",
+        value: u128::from(value),
+        version,
+        max: version.max_offset(),
+        remedy: "use CDF-2 or CDF-5, or define large variables last",
+    };
+    let up = |value: u64, align: u64| round_up(value, align.max(4)).unwrap_or(u64::MAX);
+    let old_begins = |record: bool| -> Vec<u64> {
+        let vars =
+            old.into_iter().flat_map(|h| h.vars().map(move |(_, var, place)| (h, var, place)));
+        vars.filter(|(h, var, _)| h.schema.is_record(var) == record)
+            .map(|(_, _, p)| p.begin)
+            .collect()
+    };
+    let (old_fixed, old_records) = (old_begins(false), old_begins(true));
+    let old_section = old.map_or(0, |h| h.layout.record_begin.unwrap_or_else(|| h.fixed_end()));
+    let old_extent = old.map_or(0, |h| {
+        old_fixed.first().copied().unwrap_or(match h.schema.vars.len() {
+            0 => h.layout.header_len,
+            _ => old_section,
+        })
+    });
+    let mut end = match schema.vars.len() {
+        0 => header_len,
+        _ => up(header_len.saturating_add(align.header_room), align.header),
+    };
+    end = end.max(old_extent);
+    let mut places: Vec<Option<Placement>> = vec![None; schema.vars.len()];
+    let mut before = old_fixed.iter();
+    let numbered = || schema.vars.iter().enumerate();
+    for (number, var) in numbered().filter(|(_, var)| !schema.is_record(var)) {
+        let (bytes, vsize) = sizes(schema, var).ok_or_else(|| too_large(schema, var))?;
+        if end > version.max_offset() {
+            return Err(far(var, end));
+        }
+        let begin = up(end, align.variable).max(before.next().copied().unwrap_or(0));
+        end = begin.saturating_add(vsize);
+        places[number] = Some(Placement { begin, bytes, vsize });
+    }
+    let mut section = old_section;
+    if section < end || !section.is_multiple_of(align.variable.max(4)) {
+        section = up(end, align.variable);
+    }
+    if section < end.saturating_add(align.record_room) {
+        section = up(end.saturating_add(align.record_room), align.variable);
+    }
+    section = up(section, align.records).max(old_section);
+    let mut end = section;
+    let mut before = old_records.iter();
+    for (number, var) in numbered().filter(|(_, var)| schema.is_record(var)) {
+        let (bytes, vsize) = sizes(schema, var).ok_or_else(|| too_large(schema, var))?;
+        let begin = end.max(before.next().copied().unwrap_or(0));
+        if begin > version.max_offset() {
+            return Err(far(var, begin));
+        }
+        end = end.saturating_add(vsize);
+        places[number] = Some(Placement { begin, bytes, vsize });
+    }
+    let places: Vec<Placement> = places.into_iter().flatten().collect();
+    if let Some((place, var)) = places
+        .iter()
+        .zip(&schema.vars)
+        .find(|(p, _)| p.begin.saturating_add(p.vsize) > i64::MAX as u64)
+    {
+        return Err(far(var, place.begin));
+    }
+    match record_section(schema, &places) {
+        Some((record_begin, record_size)) => {
+            Ok(DataLayout { header_len, places, record_begin, record_size })
+        }
+        None => match schema.vars.iter().find(|v| schema.is_record(v)) {
+            Some(var) => Err(too_large(schema, var)),
+            None => Ok(DataLayout { header_len, places, record_begin: None, record_size: 0 }),
+        },
     }
 }
 

@@ -59,6 +59,7 @@ pub(crate) fn header(random: &mut Random) -> Header {
         records: random.pick(&[4, 4, 128]),
         header_room: random.pick(&[0, 0, 100]),
         record_room: 0,
+        never_back: random.below(2) == 1,
     };
     let layout = DataLayout::place(&schema, &align).unwrap();
     let records = random.below(4) as u64;

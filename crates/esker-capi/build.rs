@@ -1,0 +1,79 @@
+//! Makes the exported functions and the header's prototypes from the table.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+#[path = "src/table.rs"]
+mod table;
+
+fn main() {
+    println!("cargo::rerun-if-changed=src/table.rs");
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=src/header.h");
+    // The name that new programs ask for: Debian 12's, so that they run on either library.
+    println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libpnetcdf.so.0d");
+    let out = std::env::var_os("OUT_DIR").unwrap_or_default();
+    let out = Path::new(&out);
+    let (mut exports, mut prototypes) = (String::new(), String::new());
+    for function in table::functions() {
+        let arguments: Vec<String> = function
+            .arguments
+            .iter()
+            .map(|(ty, name)| format!("{name}: {}", rust_type(ty)))
+            .collect();
+        let returns = if function.returns == "int" { "c_int" } else { "*const c_char" };
+        let _ = writeln!(
+            exports,
+            "/// C's `{name}`.\n///\n/// # Safety\n///\n/// As in C.\n#[unsafe(no_mangle)]\n\
+             pub unsafe extern \"C\" fn {name}({}) -> {returns} {{\n    \
+             // SAFETY: the caller keeps C's contract of the function of this name.\n    \
+             unsafe {{ {} }}\n}}",
+            arguments.join(", "),
+            function.body,
+            name = function.name,
+        );
+        let arguments: Vec<String> = function
+            .arguments
+            .iter()
+            .map(|(ty, name)| {
+                let space = if ty.ends_with('*') { "" } else { " " };
+                format!("{ty}{space}{name}")
+            })
+            .collect();
+        let space = if function.returns == "int" { " " } else { "" };
+        let list = if arguments.is_empty() { "void".to_string() } else { arguments.join(", ") };
+        let _ =
+            writeln!(prototypes, "extern {}{space}{}({list});", function.returns, function.name);
+    }
+    let header = std::fs::read_to_string("src/header.h").unwrap_or_default();
+    let header = header.replace("@PROTOTYPES@", prototypes.trim_end());
+    for (name, text) in
+        [("exports.rs", &exports), ("prototypes.h", &prototypes), ("pnetcdf.h", &header)]
+    {
+        if let Err(error) = std::fs::write(out.join(name), text) {
+            panic!("{}: {error}", out.join(name).display());
+        }
+    }
+}
+
+fn rust_type(c: &str) -> &'static str {
+    match c {
+        "int" | "nc_type" => "c_int",
+        "MPI_Offset" => "Offset",
+        "MPI_Comm" | "MPI_Info" | "MPI_Datatype" => "usize",
+        "MPI_Info *" => "*mut c_void",
+        "const MPI_Datatype *" => "*const c_void",
+        "int *" | "nc_type *" => "*mut c_int",
+        "const int *" => "*const c_int",
+        "MPI_Offset *" => "*mut Offset",
+        "const MPI_Offset *" => "*const Offset",
+        "MPI_Offset* const *" => "*const *const Offset",
+        "const char *" => "*const c_char",
+        "char *" => "*mut c_char",
+        "const void *" => "*const c_void",
+        "void *" => "*mut c_void",
+        other if other.ends_with("* const *") || other.ends_with("**") => "*const *mut c_void",
+        other if other.starts_with("const ") => "*const c_void",
+        _ => "*mut c_void",
+    }
+}

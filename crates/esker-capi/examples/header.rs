@@ -1,0 +1,5 @@
+//! Prints `pnetcdf.h`, for the script that installs the library.
+
+fn main() {
+    print!("{}", pnetcdf::HEADER);
+}

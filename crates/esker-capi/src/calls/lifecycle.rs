@@ -1,0 +1,559 @@
+//! Creating, opening, changing modes, closing.
+
+use std::ffi::{CStr, c_char, c_int};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use esker::{Alignment, CreateOptions, Dataset, FillMode, Hints, OpenOptions, Version};
+use esker_comm::mpi::{MpiComm, info_pairs};
+use esker_comm::{Communicator, Message};
+
+use crate::codes::*;
+use crate::file::{Aligns, File, State, give, least, together};
+use crate::files;
+
+const NC_WRITE: c_int = 0x0001;
+const NC_NOCLOBBER: c_int = 0x0004;
+const NC_DISKLESS: c_int = 0x0008;
+const NC_MMAP: c_int = 0x0010;
+const NC_64BIT_DATA: c_int = 0x0020;
+const NC_CLASSIC_MODEL: c_int = 0x0100;
+const NC_64BIT_OFFSET: c_int = 0x0200;
+const NC_NETCDF4: c_int = 0x1000;
+/// NC_FORMAT_NETCDF4 and NC_FORMAT_NETCDF4_CLASSIC.
+const NETCDF4_FORMATS: [c_int; 2] = [3, 4];
+
+static DEFAULT_FORMAT: AtomicI32 = AtomicI32::new(1);
+
+/// The file's name without a prefix that names a file system to MPI-IO.
+pub(super) fn without_prefix(path: &str) -> &str {
+    const SYSTEMS: [&str; 12] = [
+        "ufs", "nfs", "xfs", "pfs", "panfs", "pvfs", "pvfs2", "lustre", "gpfs", "daos", "quobyte",
+        "testfs",
+    ];
+    match path.split_once(':') {
+        Some((system, rest)) if SYSTEMS.contains(&system) => rest,
+        _ => path,
+    }
+}
+
+/// The environment's switches that a file keeps: safe mode, and strict bounds.
+fn switches() -> (bool, bool) {
+    let is_on = |name: &str| {
+        std::env::var_os(name).map(|value| !value.as_encoded_bytes().starts_with(b"0"))
+    };
+    let safe = is_on("PNETCDF_SAFE_MODE").unwrap_or(false);
+    (safe, !is_on("PNETCDF_RELAX_COORD_BOUND").unwrap_or(true))
+}
+
+/// The program's hints, with the environment's on top.
+unsafe fn hints_of(info: usize) -> Result<Vec<(String, String)>> {
+    // SAFETY: the handle is as C says.
+    let mut pairs = unsafe { info_pairs(info) }.map_err(|e| of_mpi(&e))?;
+    let environment = std::env::var("PNETCDF_HINTS").unwrap_or_default();
+    for pair in environment.split(';').filter_map(|pair| pair.split_once('=')) {
+        let (key, value) = (pair.0.trim(), pair.1.trim());
+        if key.is_empty() || key.contains([' ', '\t']) || value.contains([' ', '\t', '=']) {
+            continue;
+        }
+        pairs.retain(|(old, _)| old != key);
+        pairs.push((key.to_string(), value.to_string()));
+    }
+    Ok(pairs)
+}
+
+fn hints_for(pairs: &[(String, String)]) -> Hints {
+    let mut hints = Hints::default();
+    for (key, value) in pairs {
+        hints.set(key, value);
+    }
+    for warning in hints.warnings().iter().filter(|_| verbose()) {
+        eprintln!("pnetcdf: {warning}");
+    }
+    hints
+}
+
+fn aligns_of(pairs: &[(String, String)]) -> Aligns {
+    let number = |name: &str| {
+        let pair = pairs.iter().find(|(key, _)| key == name);
+        pair.and_then(|(_, value)| value.trim().parse::<i64>().ok()).map_or(0, |n| n.max(0) as u64)
+    };
+    Aligns {
+        header: number("nc_header_align_size"),
+        variable: number("nc_var_align_size"),
+        records: number("nc_record_align_size"),
+    }
+}
+
+unsafe fn path_of<'a>(path: *const c_char) -> Result<&'a str> {
+    if path.is_null() {
+        return Err(NC_EBAD_FILE);
+    }
+    // SAFETY: the path is as C says.
+    let path = unsafe { CStr::from_ptr(path) }.to_str().map_err(|_| NC_EBAD_FILE)?;
+    if path.is_empty() { Err(NC_EBAD_FILE) } else { Ok(path) }
+}
+
+/// Rank 0's numbers. Collective.
+fn of_root<const N: usize>(comm: &dyn Communicator, numbers: [c_int; N]) -> Result<[c_int; N]> {
+    if comm.size() == 1 {
+        return Ok(numbers);
+    }
+    let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+    let root = comm.broadcast(0, Message::from(bytes)).map_err(|e| of_mpi(&e))?;
+    let mut out = numbers;
+    for (number, bytes) in out.iter_mut().zip(root.chunks_exact(4)) {
+        *number = c_int::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+    }
+    Ok(out)
+}
+
+/// PnetCDF's way to place variables; the numbers come at `enddef`.
+fn forward() -> Alignment {
+    Alignment { never_back: true, ..Alignment::default() }
+}
+
+/// A mode that is not rank 0's is reported, but rank 0's is used.
+fn same_mode(comm: &dyn Communicator, mine: c_int, root: c_int, safe: bool, code: Code) -> Code {
+    let differs = if mine == root { 0 } else { code };
+    if safe { least(comm, differs) } else { differs }
+}
+
+/// The version that a mode for creating asks for.
+fn version_of(cmode: c_int) -> Result<Version> {
+    if cmode & NC_NETCDF4 != 0 {
+        return Err(told(NC_ENOTBUILT, "netCDF-4 files are not written"));
+    }
+    let both = NC_64BIT_OFFSET | NC_64BIT_DATA;
+    if cmode & both == both || cmode & (NC_DISKLESS | NC_MMAP) != 0 {
+        return Err(NC_EINVAL_CMODE);
+    }
+    if cmode & NC_64BIT_DATA != 0 {
+        return Ok(Version::Cdf5);
+    }
+    if cmode & NC_64BIT_OFFSET != 0 {
+        return Ok(Version::Cdf2);
+    }
+    if cmode & NC_CLASSIC_MODEL != 0 {
+        return Ok(Version::Cdf1);
+    }
+    match DEFAULT_FORMAT.load(Ordering::Relaxed) {
+        5 => Ok(Version::Cdf5),
+        2 => Ok(Version::Cdf2),
+        format if NETCDF4_FORMATS.contains(&format) => {
+            Err(told(NC_ENOTBUILT, "netCDF-4 files are not written"))
+        }
+        _ => Ok(Version::Cdf1),
+    }
+}
+
+pub(crate) unsafe fn create(
+    comm: usize,
+    path: *const c_char,
+    cmode: c_int,
+    info: usize,
+    ncidp: *mut c_int,
+) -> c_int {
+    // SAFETY: the arguments are as C says.
+    let created = unsafe { create_file(comm, path, cmode, info) };
+    let outcome = created.and_then(|(file, code)| Ok((files::add(file)?, code)));
+    let (ncid, code) = outcome.unwrap_or_else(|code| (-1, code));
+    // SAFETY: as above.
+    unsafe { give(ncidp, ncid) };
+    code
+}
+
+unsafe fn create_file(
+    comm: usize,
+    path: *const c_char,
+    cmode: c_int,
+    info: usize,
+) -> Result<(File, Code)> {
+    // SAFETY: the arguments are as C says.
+    let (path, comm) = unsafe {
+        let path = path_of(path)?;
+        (path, MpiComm::from_raw_handle(comm).map_err(|e| of_mpi(&e))?)
+    };
+    let comm: Arc<dyn Communicator> = Arc::new(comm);
+    let (safe, strict) = switches();
+    let [root] = of_root(&*comm, [cmode])?;
+    let differs = same_mode(&*comm, cmode, root, safe, NC_EMULTIDEFINE_CMODE);
+    let version = version_of(root)?;
+    files::has_room()?;
+    // SAFETY: the handle is as C says.
+    let info = unsafe { hints_of(info) }?;
+    let options = CreateOptions::new()
+        .version(version)
+        .clobber(root & NC_NOCLOBBER == 0)
+        .fill(FillMode::NoFill)
+        .fill_grown(false)
+        .short_file(true)
+        .align(forward())
+        .comm(comm.clone())
+        .hints(hints_for(&info));
+    let define =
+        Dataset::create(without_prefix(path), options).map_err(|e| together(&*comm, &e))?;
+    let file = File {
+        path: path.to_string(),
+        comm,
+        state: State::Define(Box::new(define)),
+        version,
+        read_only: false,
+        independent: false,
+        safe,
+        strict,
+        fill: false,
+        new: true,
+        no_fill: Vec::new(),
+        old_vars: 0,
+        aligns: aligns_of(&info),
+        info,
+        pending: Default::default(),
+        put_size: 0,
+        get_size: 0,
+    };
+    Ok((file, differs))
+}
+
+pub(crate) unsafe fn open(
+    comm: usize,
+    path: *const c_char,
+    omode: c_int,
+    info: usize,
+    ncidp: *mut c_int,
+) -> c_int {
+    // SAFETY: the arguments are as C says.
+    let opened = unsafe { open_file(comm, path, omode, info) };
+    let outcome = opened.and_then(|(file, code)| Ok((files::add(file)?, code)));
+    let (ncid, code) = outcome.unwrap_or_else(|code| (-1, code));
+    // SAFETY: as above.
+    unsafe { give(ncidp, ncid) };
+    code
+}
+
+unsafe fn open_file(
+    comm: usize,
+    path: *const c_char,
+    omode: c_int,
+    info: usize,
+) -> Result<(File, Code)> {
+    // SAFETY: the arguments are as C says.
+    let (path, comm) = unsafe {
+        let path = path_of(path)?;
+        (path, MpiComm::from_raw_handle(comm).map_err(|e| of_mpi(&e))?)
+    };
+    let comm: Arc<dyn Communicator> = Arc::new(comm);
+    let (safe, strict) = switches();
+    let format = if comm.rank() == 0 {
+        match format_of(path) {
+            Ok(-1) => NC_ENOTNC,
+            Ok(format) if NETCDF4_FORMATS.contains(&format) => {
+                told(NC_ENOTBUILT, "netCDF-4 files are not read")
+            }
+            Ok(format) => format,
+            Err(code) => code,
+        }
+    } else {
+        0
+    };
+    let [format, root] = of_root(&*comm, [format, omode])?;
+    if format < 0 {
+        return Err(format);
+    }
+    let differs = same_mode(&*comm, omode, root, safe, NC_EMULTIDEFINE_OMODE);
+    if root & (NC_DISKLESS | NC_MMAP) != 0 {
+        return Err(NC_EINVAL_OMODE);
+    }
+    files::has_room()?;
+    // SAFETY: the handle is as C says.
+    let info = unsafe { hints_of(info) }?;
+    let writable = root & NC_WRITE != 0;
+    let options = OpenOptions::new()
+        .writable(writable)
+        .fill(FillMode::NoFill)
+        .fill_grown(false)
+        .short_file(true)
+        .align(forward())
+        .comm(comm.clone())
+        .hints(hints_for(&info));
+    let dataset =
+        Dataset::open_with(without_prefix(path), options).map_err(|e| together(&*comm, &e))?;
+    if let Some((first, second, offset)) = esker::overlap(dataset.header()) {
+        let (first, second) = (&first.name, &second.name);
+        let why = format!("{path}: \"{first}\" and \"{second}\" overlap at byte {offset}");
+        return Err(told(NC_ENOTNC, why));
+    }
+    let version = dataset.schema().version;
+    let vars = dataset.schema().vars.len();
+    let get_size = dataset.header().layout.header_len;
+    let file = File {
+        path: path.to_string(),
+        comm,
+        state: State::Data(Box::new(dataset)),
+        version,
+        read_only: !writable,
+        independent: false,
+        safe,
+        strict,
+        fill: false,
+        new: false,
+        no_fill: vec![true; vars],
+        old_vars: vars,
+        aligns: aligns_of(&info),
+        info,
+        pending: Default::default(),
+        put_size: 0,
+        get_size,
+    };
+    Ok((file, differs))
+}
+
+/// The format by the file's first bytes; -1 if it is none that is known.
+fn format_of(path: &str) -> Result<c_int> {
+    use std::io::{Read, Seek, SeekFrom};
+    let mut file = std::fs::File::open(without_prefix(path)).map_err(|error| {
+        let code = match error.raw_os_error() {
+            Some(libc::ENOENT) => NC_ENOENT,
+            Some(libc::EACCES) => NC_EACCESS,
+            Some(libc::ENAMETOOLONG) => NC_EBAD_FILE,
+            _ => NC_EFILE,
+        };
+        told(code, format!("{path}: {error}"))
+    })?;
+    let mut bytes = [0; 8];
+    file.read_exact(&mut bytes).map_err(|error| told(NC_EFILE, format!("{path}: {error}")))?;
+    if let [b'C', b'D', b'F', version @ (1 | 2 | 5), ..] = bytes {
+        return Ok(version.into());
+    }
+    // HDF5's signature is at 0, 512, 1024 and so on.
+    let mut offset = 0u64;
+    loop {
+        if bytes == *b"\x89HDF\r\n\x1a\n" {
+            return Ok(NETCDF4_FORMATS[0]);
+        }
+        offset = if offset == 0 { 512 } else { offset * 2 };
+        let read = file.seek(SeekFrom::Start(offset)).and_then(|_| file.read_exact(&mut bytes));
+        if read.is_err() {
+            return Ok(-1);
+        }
+    }
+}
+
+pub(crate) unsafe fn inq_file_format(filename: *const c_char, formatp: *mut c_int) -> c_int {
+    if formatp.is_null() {
+        return 0;
+    }
+    // SAFETY: the arguments are as C says.
+    let format = unsafe { path_of(filename) }.and_then(format_of);
+    // SAFETY: as above.
+    unsafe { give(formatp, *format.as_ref().unwrap_or(&-1)) };
+    format.err().unwrap_or(0)
+}
+
+pub(crate) unsafe fn delete(filename: *const c_char, _info: usize) -> c_int {
+    // SAFETY: the name is as C says.
+    let removed = unsafe { path_of(filename) }.and_then(|path| {
+        std::fs::remove_file(without_prefix(path)).map_err(|error| {
+            let code = match error.raw_os_error() {
+                Some(libc::ENOENT) => NC_ENOENT,
+                Some(libc::EACCES | libc::EPERM | libc::EROFS) => NC_EACCESS,
+                Some(libc::ENAMETOOLONG) => NC_EBAD_FILE,
+                _ => NC_EFILE,
+            };
+            told(code, format!("{path}: {error}"))
+        })
+    });
+    removed.err().unwrap_or(0)
+}
+
+pub(crate) unsafe fn enddef(ncid: c_int) -> c_int {
+    files::with(ncid, |file| {
+        file.settle(file.require_define(), &[])?;
+        file.enddef([0; 4])
+    })
+}
+
+pub(crate) unsafe fn _enddef(
+    ncid: c_int,
+    h_minfree: i64,
+    v_align: i64,
+    v_minfree: i64,
+    r_align: i64,
+) -> c_int {
+    files::with(ncid, |file| {
+        let numbers = [h_minfree, v_align, v_minfree, r_align];
+        let checked = file.require_define().and_then(|()| match numbers.iter().any(|n| *n < 0) {
+            true => Err(NC_EINVAL),
+            false => Ok(()),
+        });
+        let bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_le_bytes()).collect();
+        file.settle(checked, &[(&bytes, NC_EMULTIDEFINE_FNC_ARGS)])?;
+        file.enddef(numbers.map(|n| n as u64))
+    })
+}
+
+pub(crate) unsafe fn redef(ncid: c_int) -> c_int {
+    files::with(ncid, |file| {
+        file.require_writable()?;
+        if file.is_defining() {
+            return Err(NC_EINDEFINE);
+        }
+        let state = std::mem::replace(&mut file.state, State::Lost);
+        let State::Data(dataset) = state else { return Err(NC_EINDEFINE) };
+        file.independent = false;
+        file.old_vars = dataset.schema().vars.len();
+        let define = dataset.redef().map_err(|e| together(&*file.comm, &e))?;
+        file.state = State::Define(Box::new(define));
+        Ok(())
+    })
+}
+
+pub(crate) unsafe fn set_default_format(format: c_int, old_formatp: *mut c_int) -> c_int {
+    // SAFETY: the place is as C says.
+    unsafe { give(old_formatp, DEFAULT_FORMAT.load(Ordering::Relaxed)) };
+    if !matches!(format, 1..=5) {
+        return NC_EINVAL;
+    }
+    DEFAULT_FORMAT.store(format, Ordering::Relaxed);
+    0
+}
+
+pub(crate) unsafe fn inq_default_format(formatp: *mut c_int) -> c_int {
+    if formatp.is_null() {
+        return NC_EINVAL;
+    }
+    // SAFETY: the place is as C says.
+    unsafe { give(formatp, DEFAULT_FORMAT.load(Ordering::Relaxed)) };
+    0
+}
+
+pub(crate) unsafe fn sync(ncid: c_int) -> c_int {
+    files::with(ncid, |file| {
+        if file.is_defining() {
+            return Err(NC_EINDEFINE);
+        }
+        if file.read_only {
+            return Ok(());
+        }
+        let comm = file.comm.clone();
+        file.dataset()?.sync().map_err(|e| together(&*comm, &e))
+    })
+}
+
+pub(crate) unsafe fn flush(ncid: c_int) -> c_int {
+    // What was written is in the file already; there is no other tier.
+    files::with(ncid, |_| Ok(()))
+}
+
+pub(crate) unsafe fn sync_numrecs(ncid: c_int) -> c_int {
+    files::with(ncid, |file| {
+        if file.is_defining() {
+            return Err(NC_EINDEFINE);
+        }
+        if !has_records(file)? {
+            return Ok(());
+        }
+        file.require_writable()?;
+        if !file.independent {
+            return Ok(());
+        }
+        let comm = file.comm.clone();
+        file.dataset()?.sync_records().map_err(|e| together(&*comm, &e))
+    })
+}
+
+fn has_records(file: &File) -> Result<bool> {
+    let schema = file.schema()?;
+    Ok(schema.vars.iter().any(|var| schema.is_record(var)))
+}
+
+pub(crate) unsafe fn begin_indep_data(ncid: c_int) -> c_int {
+    files::with(ncid, |file| {
+        if file.is_defining() {
+            return Err(NC_EINDEFINE);
+        }
+        file.independent = true;
+        Ok(())
+    })
+}
+
+pub(crate) unsafe fn end_indep_data(ncid: c_int) -> c_int {
+    files::with(ncid, |file| {
+        if file.is_defining() {
+            return Err(NC_EINDEFINE);
+        }
+        end_independent(file)
+    })
+}
+
+fn end_independent(file: &mut File) -> Result<()> {
+    if !file.independent {
+        return Ok(());
+    }
+    file.independent = false;
+    if file.read_only || !has_records(file)? {
+        return Ok(());
+    }
+    let comm = file.comm.clone();
+    file.dataset()?.sync_records().map_err(|e| together(&*comm, &e))
+}
+
+pub(crate) unsafe fn close(ncid: c_int) -> c_int {
+    let file = match files::remove(ncid) {
+        Ok(file) => file,
+        Err(code) => return code,
+    };
+    let mut file = files::lock(&file);
+    let mut code = 0;
+    let mut first = |outcome: Result<()>| {
+        if let (Err(failed), 0) = (outcome, code) {
+            code = failed;
+        }
+    };
+    if matches!(file.state, State::Define(_)) {
+        first(file.enddef([0; 4]));
+    }
+    if !file.is_defining() && !file.read_only {
+        first(end_independent(&mut file));
+    }
+    let pending = file.pending.requests.len();
+    if pending > 0 {
+        first(Err(told(NC_EPENDING, format!("{pending} requests were never waited for"))));
+        file.pending.requests.clear();
+    }
+    let comm = file.comm.clone();
+    match std::mem::replace(&mut file.state, State::Lost) {
+        State::Data(dataset) => first(dataset.close().map_err(|e| together(&*comm, &e))),
+        State::Define(define) => define.abort(),
+        State::Lost => {}
+    }
+    code
+}
+
+pub(crate) unsafe fn abort(ncid: c_int) -> c_int {
+    let file = match files::remove(ncid) {
+        Ok(file) => file,
+        Err(code) => return code,
+    };
+    let mut file = files::lock(&file);
+    let comm = file.comm.clone();
+    let new = file.new;
+    let ended =
+        if file.is_defining() || file.read_only { Ok(()) } else { end_independent(&mut file) };
+    let closed = match std::mem::replace(&mut file.state, State::Lost) {
+        State::Data(dataset) => dataset.close().map_err(|e| together(&*comm, &e)),
+        State::Define(define) => {
+            define.abort();
+            Ok(())
+        }
+        State::Lost => Ok(()),
+    };
+    if new && comm.rank() == 0 {
+        // PnetCDF truncates the file at the start, so nothing of an older one is promised.
+        let _ = std::fs::remove_file(without_prefix(&file.path));
+    }
+    if new {
+        least(&*comm, 0);
+    }
+    ended.and(closed).err().unwrap_or(0)
+}

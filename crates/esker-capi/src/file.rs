@@ -1,0 +1,347 @@
+//! An open file: its state, its flags, and what ranks agree on.
+
+use std::ffi::{c_char, c_int};
+use std::sync::Arc;
+
+use esker::{Alignment, Dataset, Define, Error, FillMode, Schema, VarId, Variable, Version};
+use esker_comm::{Communicator, Message, ReduceOp, Reduction};
+use esker_format::name;
+
+use crate::codes::*;
+use crate::pending::Pending;
+
+/// What a file is doing.
+pub(crate) enum State {
+    /// In define mode.
+    Define(Box<Define>),
+    /// In data mode.
+    Data(Box<Dataset>),
+    /// Between the two, or after an error that left neither.
+    Lost,
+}
+
+/// PnetCDF's three alignments; 0 where nobody has chosen.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Aligns {
+    pub(crate) header: u64,
+    pub(crate) variable: u64,
+    pub(crate) records: u64,
+}
+
+/// An open file.
+pub(crate) struct File {
+    /// As the program gave it.
+    pub(crate) path: String,
+    pub(crate) comm: Arc<dyn Communicator>,
+    pub(crate) state: State,
+    pub(crate) version: Version,
+    pub(crate) read_only: bool,
+    pub(crate) independent: bool,
+    /// `PNETCDF_SAFE_MODE`.
+    pub(crate) safe: bool,
+    /// Not `PNETCDF_RELAX_COORD_BOUND`.
+    pub(crate) strict: bool,
+    /// The file's own fill mode, for variables to come.
+    pub(crate) fill: bool,
+    /// Created, and in its first define mode still.
+    pub(crate) new: bool,
+    /// By variable: whether it is not filled.
+    pub(crate) no_fill: Vec<bool>,
+    /// Variables from before this define mode.
+    pub(crate) old_vars: usize,
+    pub(crate) aligns: Aligns,
+    /// Hints of the program and the environment.
+    pub(crate) info: Vec<(String, String)>,
+    pub(crate) pending: Pending,
+    pub(crate) put_size: u64,
+    pub(crate) get_size: u64,
+}
+
+impl File {
+    /// Dimensions, attributes and variables.
+    pub(crate) fn schema(&self) -> Result<&Schema> {
+        match &self.state {
+            State::Define(define) => Ok(define.schema()),
+            State::Data(dataset) => Ok(dataset.schema()),
+            State::Lost => Err(NC_EFILE),
+        }
+    }
+
+    /// The variable of this number; not NC_GLOBAL.
+    pub(crate) fn variable(&self, varid: c_int) -> Result<&Variable> {
+        if varid == -1 {
+            return Err(NC_EGLOBAL);
+        }
+        let place = usize::try_from(varid).map_err(|_| NC_ENOTVAR)?;
+        self.schema()?.variable(VarId(place)).ok_or(NC_ENOTVAR)
+    }
+
+    pub(crate) fn is_defining(&self) -> bool {
+        !matches!(self.state, State::Data(_))
+    }
+
+    pub(crate) fn numrecs(&self) -> u64 {
+        match &self.state {
+            State::Define(define) => define.numrecs(),
+            State::Data(dataset) => dataset.numrecs(),
+            State::Lost => 0,
+        }
+    }
+
+    pub(crate) fn define(&mut self) -> Result<&mut Define> {
+        match &mut self.state {
+            State::Define(define) => Ok(define),
+            _ => Err(NC_ENOTINDEFINE),
+        }
+    }
+
+    pub(crate) fn dataset(&mut self) -> Result<&mut Dataset> {
+        match &mut self.state {
+            State::Data(dataset) => Ok(dataset),
+            _ => Err(NC_EINDEFINE),
+        }
+    }
+
+    pub(crate) fn require_writable(&self) -> Result<()> {
+        if self.read_only { Err(NC_EPERM) } else { Ok(()) }
+    }
+
+    pub(crate) fn require_define(&self) -> Result<()> {
+        if self.is_defining() { Ok(()) } else { Err(NC_ENOTINDEFINE) }
+    }
+
+    /// The smallest code of all ranks. Collective.
+    pub(crate) fn least(&self, code: Code) -> Code {
+        least(&*self.comm, code)
+    }
+
+    /// In safe mode: the ranks' smallest error, or the error of the first of `parts` that is
+    /// not as rank 0 has it. Otherwise this rank's own outcome. Collective in safe mode.
+    pub(crate) fn settle(&self, mine: Result<()>, parts: &[(&[u8], Code)]) -> Result<()> {
+        if !self.safe || self.comm.size() == 1 {
+            return mine;
+        }
+        let code = self.least(mine.err().unwrap_or(0));
+        if code != 0 {
+            return Err(code);
+        }
+        if parts.is_empty() {
+            return Ok(());
+        }
+        let mut bytes = Vec::new();
+        for (part, _) in parts {
+            bytes.extend((part.len() as u64).to_le_bytes());
+            bytes.extend(*part);
+        }
+        let root = self.comm.broadcast(0, Message::from(bytes)).map_err(|e| of_mpi(&e))?;
+        let mut rest = &root[..];
+        let mut found = 0;
+        for (part, code) in parts {
+            let (len, after) = rest.split_first_chunk::<8>().unwrap_or((&[0; 8], &[]));
+            let len = (u64::from_le_bytes(*len) as usize).min(after.len());
+            if found == 0 && &after[..len] != *part {
+                found = *code;
+            }
+            rest = &after[len..];
+        }
+        match self.least(found) {
+            0 => Ok(()),
+            code => Err(told(code, "the ranks' arguments differ")),
+        }
+    }
+
+    /// Ends define mode. Collective.
+    pub(crate) fn enddef(&mut self, room: [u64; 4]) -> Result<()> {
+        let align = self.alignment(room)?;
+        let state = std::mem::replace(&mut self.state, State::Lost);
+        let State::Define(mut define) = state else {
+            self.state = state;
+            return Err(NC_ENOTINDEFINE);
+        };
+        define.set_align(align);
+        for (number, no_fill) in self.no_fill.iter().enumerate() {
+            let mode = if *no_fill { FillMode::NoFill } else { FillMode::Fill };
+            let _ = define.set_fill(VarId(number), mode);
+        }
+        // Not in safe mode, where every definition was compared when it was made.
+        match define.follow_root() {
+            Ok(true) if verbose() => {
+                eprintln!("pnetcdf: the ranks define different things: rank 0's are used")
+            }
+            Ok(_) => {}
+            Err(error) => {
+                self.state = State::Define(define);
+                return Err(together(&*self.comm, &error));
+            }
+        }
+        self.no_fill.resize(define.schema().vars.len(), true);
+        match define.enddef() {
+            Ok(dataset) => {
+                self.put_size += dataset.header().layout.header_len;
+                self.state = State::Data(Box::new(dataset));
+                self.independent = false;
+                self.new = false;
+                Ok(())
+            }
+            Err(failed) => {
+                self.state = State::Define(failed.define);
+                Err(together(&*self.comm, &failed.error))
+            }
+        }
+    }
+
+    /// PnetCDF's rules for the alignment: the hints first, then the call's arguments, then 512
+    /// bytes for the header's extent and 4 for the rest. Once chosen it stays.
+    fn alignment(
+        &mut self,
+        [header_room, v_align, record_room, r_align]: [u64; 4],
+    ) -> Result<Alignment> {
+        let schema = self.schema()?;
+        let size = |var: &Variable| {
+            let shape = schema.shape(var, 0);
+            shape.iter().fold(var.ty.size(), |n, len| n.saturating_mul(*len))
+        };
+        let fixed: u64 = schema
+            .vars
+            .iter()
+            .filter(|v| !schema.is_record(v))
+            .map(size)
+            .fold(0, u64::saturating_add);
+        let stripe = self.hint_number("striping_unit").unwrap_or(0);
+        let aligns = &mut self.aligns;
+        if aligns.header == 0 {
+            aligns.header = if v_align > 0 {
+                v_align
+            } else if fixed > 0 && r_align > 0 {
+                r_align
+            } else if stripe > 0 && fixed > stripe.saturating_mul(4) {
+                stripe
+            } else {
+                512
+            };
+        }
+        if aligns.records == 0 {
+            aligns.records = r_align;
+        }
+        let four = |n: u64| n.max(4).next_multiple_of(4);
+        aligns.header = four(aligns.header);
+        aligns.variable = four(aligns.variable);
+        aligns.records = four(aligns.records);
+        Ok(Alignment {
+            header: aligns.header,
+            variable: aligns.variable,
+            records: aligns.records,
+            header_room,
+            record_room,
+            never_back: true,
+        })
+    }
+
+    /// A hint's value.
+    pub(crate) fn hint(&self, name: &str) -> Option<&str> {
+        self.info.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A hint's value as a number.
+    pub(crate) fn hint_number(&self, name: &str) -> Option<u64> {
+        self.hint(name)?.trim().parse().ok()
+    }
+
+    /// Changes names or attributes, in either mode. Collective in data mode.
+    pub(crate) fn change(
+        &mut self,
+        in_define: impl FnOnce(&mut Define) -> esker::Result<()>,
+        in_data: impl FnOnce(&mut Schema) -> std::result::Result<(), esker::SchemaError>,
+    ) -> Result<()> {
+        match &mut self.state {
+            State::Define(define) => in_define(define).map_err(|e| of(&e)),
+            State::Data(dataset) => dataset.amend(in_data).map_err(|e| together(&*self.comm, &e)),
+            State::Lost => Err(NC_EFILE),
+        }
+    }
+}
+
+/// The smallest code of all ranks. Collective.
+pub(crate) fn least(comm: &dyn Communicator, code: Code) -> Code {
+    if comm.size() == 1 {
+        return code;
+    }
+    let mut codes = [i64::from(code)];
+    match comm.all_reduce(Reduction::I64(&mut codes), ReduceOp::Min) {
+        Ok(()) => codes[0] as Code,
+        Err(error) => of_mpi(&error),
+    }
+}
+
+/// The code of a collective call that failed, which is an error on every rank: a rank that only
+/// knows that another failed learns the code of that one. Collective.
+pub(crate) fn together(comm: &dyn Communicator, error: &Error) -> Code {
+    let own = of(error);
+    match error {
+        Error::Comm(_) => own,
+        Error::OtherRank { .. } => match least(comm, 0) {
+            0 => own,
+            code => code,
+        },
+        _ => {
+            least(comm, own);
+            own
+        }
+    }
+}
+
+/// A name from C: present, not empty, and not too long.
+///
+/// # Safety
+///
+/// `name` is null or ends with a zero.
+pub(crate) unsafe fn name_of<'a>(name: *const c_char) -> Result<&'a [u8]> {
+    if name.is_null() {
+        return Err(NC_EBADNAME);
+    }
+    // SAFETY: the caller vouches for it.
+    let bytes = unsafe { std::ffi::CStr::from_ptr(name) }.to_bytes();
+    if bytes.is_empty() {
+        return Err(NC_EBADNAME);
+    }
+    if bytes.len() > name::MAX_NAME {
+        return Err(NC_EMAXNAME);
+    }
+    Ok(bytes)
+}
+
+/// A name that may be given to something new.
+pub(crate) fn new_name(bytes: &[u8]) -> Result<&str> {
+    let text = std::str::from_utf8(bytes).map_err(|_| NC_EBADNAME)?;
+    match name::fault(&name::normalise(text)) {
+        None => Ok(text),
+        Some(fault) => Err(told(NC_EBADNAME, fault)),
+    }
+}
+
+/// Copies a name to where C wants it, if it does.
+///
+/// # Safety
+///
+/// `place` is null or has room for the name and a zero.
+pub(crate) unsafe fn copy_name(name: &str, place: *mut c_char) {
+    if !place.is_null() {
+        // SAFETY: the caller vouches for the room.
+        unsafe {
+            std::ptr::copy_nonoverlapping(name.as_ptr(), place.cast(), name.len());
+            place.add(name.len()).write(0);
+        }
+    }
+}
+
+/// Writes a value where C wants it, if it does.
+///
+/// # Safety
+///
+/// `place` is null or a place for the value.
+pub(crate) unsafe fn give<T>(place: *mut T, value: T) {
+    if !place.is_null() {
+        // SAFETY: the caller vouches for the place.
+        unsafe { place.write_unaligned(value) }
+    }
+}
