@@ -43,10 +43,11 @@ pub struct Hints {
     pub(crate) ds_write: Automatic,
     /// `romio_ds_read`: whether holes are read along to make one read of many.
     pub(crate) ds_read: Automatic,
-    /// `ind_rd_buffer_size`: bytes that a direct read fetches at once; by default 512 KiB or a
+    /// `ind_rd_buffer_size`: bytes that a direct read fetches at once; by default 256 KiB or a
     /// block of the file.
     pub(crate) read_buffer: Option<u64>,
-    /// `ind_wr_buffer_size`: bytes that a direct write converts at once; by default likewise.
+    /// `ind_wr_buffer_size`: bytes that a direct write converts at once; by default 512 KiB or a
+    /// block.
     pub(crate) write_buffer: Option<u64>,
     /// `esker_direct_run`: collective writes whose runs are this long on average are not
     /// exchanged.
@@ -96,9 +97,12 @@ impl Default for Hints {
 /// 4 MiB 2,163, 2 MiB 2,780, 1 MiB 2,954).
 const WINDOW: u64 = 2 << 20;
 
-/// What a direct read or write holds at once, where nobody says otherwise: half of a typical
+/// What a direct write holds at once, where nobody says otherwise: half of a typical
 /// second-level cache.
 const DIRECT: u64 = 512 << 10;
+
+/// What a direct read fetches at once: the kernel's copy stays in the cache for ours.
+const DIRECT_READ: u64 = 256 << 10;
 
 /// One hint: how its value is set and told.
 struct Hint {
@@ -183,7 +187,7 @@ const TABLE: &[Hint] = &[
     switch_hint!("romio_cb_read", cb_read),
     switch_hint!("romio_ds_write", ds_write),
     switch_hint!("romio_ds_read", ds_read),
-    default_hint!("ind_rd_buffer_size", read_buffer, DIRECT),
+    default_hint!("ind_rd_buffer_size", read_buffer, DIRECT_READ),
     default_hint!("ind_wr_buffer_size", write_buffer, DIRECT),
     optional_hint!("esker_direct_run", direct_run),
     size_hint!("esker_sieve_hole", sieve_hole),
@@ -336,7 +340,7 @@ impl Hints {
 
     /// Bytes that a direct read holds at once, for a file with blocks of this length.
     pub(crate) fn read_at_once(&self, block: u64) -> u64 {
-        self.read_buffer.unwrap_or(DIRECT.max(block)).max(8)
+        self.read_buffer.unwrap_or(DIRECT_READ.max(block)).max(8)
     }
 
     /// Bytes that a direct write holds at once, for a file with blocks of this length.

@@ -1,7 +1,7 @@
 //! The caller's memory: dense, or described by a shape and strides, read and written in place.
 
 use bytemuck::{cast_slice, cast_slice_mut};
-use esker_format::values::{decode, encode, swap_in_place};
+use esker_format::values::{decode, encode};
 use esker_format::{ConversionRules, ConvertError, ExternalType, MemoryType, Native, RangeReport};
 
 use crate::error::MemoryError;
@@ -223,25 +223,6 @@ impl<'b> Memory<'b> {
             }
         }
         Ok(report)
-    }
-
-    /// The memory of elements from `element` on for `len` bytes of the file, when the file's
-    /// bytes can be read straight into it and [settled](Memory::settle) there.
-    pub(crate) fn straight(&mut self, element: u64, len: u64) -> Option<&mut [u8]> {
-        let Sides { external, memory, rules } = self.sides;
-        let dense = self.layout.strided.is_none() && rules.is_copy(external, memory);
-        match &mut self.lent {
-            Lent::Target(bytes) if dense => {
-                let start = element as usize * memory.size();
-                bytes.get_mut(start..start + len as usize)
-            }
-            _ => None,
-        }
-    }
-
-    /// Puts bytes that were read straight into memory into native order.
-    pub(crate) fn settle(bytes: &mut [u8], sides: Sides) {
-        swap_in_place(bytes, sides.memory.size());
     }
 }
 

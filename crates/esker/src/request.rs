@@ -64,11 +64,6 @@ impl Request<'_> {
             }
         }
     }
-
-    /// Counts elements that were moved without a conversion.
-    pub(crate) fn count(&mut self, elements: u64) {
-        self.range.elements += elements;
-    }
 }
 
 /// A queue of requests, which borrows the memory that they read or fill.
