@@ -143,8 +143,8 @@ impl Reader<'_> {
             let end = now.iter().map(Piece::end).max().unwrap_or(first.end());
             let long = end - first.offset > self.limit;
             if long {
-                // One piece longer than the buffer that needs converting.
-                short = short.or(self.convert_long(first, requests, report)?);
+                // One piece longer than the block: a block at a time.
+                short = short.or(self.read_long(first, requests, report)?);
                 continue;
             }
             short = short.or(self.fetch(first.offset, end - first.offset, report)?);
@@ -176,7 +176,7 @@ impl Reader<'_> {
         count
     }
 
-    fn convert_long(
+    fn read_long(
         &mut self,
         piece: &Piece,
         requests: &mut [Request<'_>],
