@@ -67,33 +67,6 @@ impl CreateOptions {
         self.clobber = clobber;
         self
     }
-
-    /// The fill mode of variables that do not choose their own.
-    pub fn fill(mut self, fill: FillMode) -> Self {
-        self.fill = fill;
-        self
-    }
-
-    /// Whether records that come into being are filled, in variables whose mode is
-    /// [`FillMode::Fill`] (the default). If not, [`Dataset::fill_record`](crate::Dataset::fill_record)
-    /// does it, as in PnetCDF.
-    pub fn fill_grown(mut self, fill_grown: bool) -> Self {
-        self.fill_grown = fill_grown;
-        self
-    }
-
-    /// Whether the file may end where the last written value does, as PnetCDF's do. Then values
-    /// beyond its end read as zeros, and are no error.
-    pub fn short_file(mut self, short_file: bool) -> Self {
-        self.short_file = short_file;
-        self
-    }
-
-    /// How the data section is aligned.
-    pub fn align(mut self, align: Alignment) -> Self {
-        self.align = align;
-        self
-    }
 }
 
 /// How to open a dataset.
@@ -135,39 +108,40 @@ impl OpenOptions {
         self.writable = writable;
         self
     }
-
-    /// The fill mode of variables that do not choose their own.
-    pub fn fill(mut self, fill: FillMode) -> Self {
-        self.fill = fill;
-        self
-    }
-
-    /// Whether records that come into being are filled, in variables whose mode is
-    /// [`FillMode::Fill`] (the default). If not, [`Dataset::fill_record`](crate::Dataset::fill_record)
-    /// does it, as in PnetCDF.
-    pub fn fill_grown(mut self, fill_grown: bool) -> Self {
-        self.fill_grown = fill_grown;
-        self
-    }
-
-    /// Whether the file may end where the last written value does, as PnetCDF's do. Then values
-    /// beyond its end read as zeros, and are no error.
-    pub fn short_file(mut self, short_file: bool) -> Self {
-        self.short_file = short_file;
-        self
-    }
-
-    /// How the data section is aligned if a redefinition has to move it.
-    pub fn align(mut self, align: Alignment) -> Self {
-        self.align = align;
-        self
-    }
 }
 
 /// What creating and opening have in common.
 macro_rules! shared_options {
     ($options:ident) => {
         impl $options {
+            /// The fill mode of variables that do not choose their own.
+            pub fn fill(mut self, fill: FillMode) -> Self {
+                self.fill = fill;
+                self
+            }
+
+            /// Whether records that come into being are filled, in variables whose mode is
+            /// [`FillMode::Fill`] (the default). If not, [`Dataset::fill_record`](crate::Dataset::fill_record)
+            /// does it, as in PnetCDF.
+            pub fn fill_grown(mut self, fill_grown: bool) -> Self {
+                self.fill_grown = fill_grown;
+                self
+            }
+
+            /// Whether the file may end where the last written value does, as PnetCDF's do. Then values
+            /// beyond its end read as zeros, and are no error.
+            pub fn short_file(mut self, short_file: bool) -> Self {
+                self.short_file = short_file;
+                self
+            }
+
+            /// How the data section is aligned when it is placed: in a new dataset, and where a
+            /// redefinition has to move it.
+            pub fn align(mut self, align: Alignment) -> Self {
+                self.align = align;
+                self
+            }
+
             /// Where the file is: another store than the local file system.
             pub fn store(mut self, store: Arc<dyn Store>) -> Self {
                 self.store = store;
