@@ -103,10 +103,8 @@ pub(crate) fn run(arguments: Vec<OsString>) -> ExitCode {
         .and_then(|matches| Esker::from_arg_matches(&matches));
     let esker = match parsed {
         Ok(esker) => esker,
-        // Rank 0 says it.
-        Err(error) if ranks::left_to_rank_0() => {
-            return if error.use_stderr() { ExitCode::from(2) } else { ExitCode::SUCCESS };
-        }
+        // Rank 0 says it, and its exit code is the job's. One from here might end the job before.
+        Err(_) if ranks::left_to_rank_0() => return ExitCode::SUCCESS,
         Err(error) => return not_parsed(&error, &help),
     };
     if !esker.command.is_parallel() && ranks::left_to_rank_0() {

@@ -108,14 +108,14 @@ fn mpi_rank(arguments: &Arguments, screen: &mut Screen, comm: &Arc<dyn Communica
     let (root, ranks) = (comm.rank() == 0, comm.size());
     if arguments.ranks.is_some_and(|wish| usize::from(wish) != ranks) {
         let sentence = format!("--ranks is for threads: the launcher has started {ranks} ranks");
-        return if root { Err(Failure::sentence(sentence)) } else { Ok(Outcome::Unknown) };
+        return fail_together(comm, root.then(|| Failure::sentence(sentence)));
     }
     // Rank 0 chooses where the file goes, and removes it.
     let chosen = if root { Place::choose(arguments).map(Some) } else { Ok(None) };
     let place = match (comm.any(chosen.is_err()).map_err(Failure::sentence)?, chosen) {
         (false, Ok(place)) => place,
-        (_, Err(failure)) => return Err(failure),
-        (true, Ok(_)) => return Ok(Outcome::Unknown),
+        (_, Err(failure)) => return fail_together(comm, Some(failure)),
+        (true, Ok(_)) => return fail_together(comm, None),
     };
     let path = place.as_ref().map(|place| place.path.as_os_str().as_bytes()).unwrap_or_default();
     let path = comm.broadcast(0, Message::from(path)).map_err(Failure::sentence)?;
@@ -134,9 +134,19 @@ fn mpi_rank(arguments: &Arguments, screen: &mut Screen, comm: &Arc<dyn Communica
             Ok(Outcome::Unknown)
         }
         // Every rank has this error, one tells it.
-        (Err(trouble), Some(_)) => Err(Failure::file(path, trouble)),
-        (Err(_), None) => Ok(Outcome::Unknown),
+        (Err(trouble), Some(_)) => fail_together(comm, Some(Failure::file(path, trouble))),
+        (Err(_), None) => fail_together(comm, None),
     }
+}
+
+/// Every rank fails, and one of them tells why. A launcher ends the whole job when the first
+/// rank leaves with a failure, so nobody leaves before it was told.
+fn fail_together(comm: &Arc<dyn Communicator>, mine: Option<Failure>) -> Ended {
+    if let Some(Failure::Sentence(sentence)) = mine {
+        say(format_args!("esker: {sentence}"));
+    }
+    comm.barrier().map_err(Failure::sentence)?;
+    Ok(Outcome::Unknown)
 }
 
 /// What every rank does. Rank 0 may show a bar.
