@@ -72,6 +72,7 @@ mod fill;
 pub mod guide {}
 mod hints;
 mod journal;
+mod log;
 mod memory;
 mod merge;
 mod moving;

@@ -1,0 +1,3 @@
+mod sorted;
+
+pub(crate) use sorted::SortedRuns;
