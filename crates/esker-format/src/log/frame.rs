@@ -75,8 +75,13 @@ pub struct Entry {
 pub enum FrameKind {
     /// Entries.
     Entries,
-    /// Says that everything before it has been replayed.
-    Applied,
+    /// Says that the entries of all ranks up to this epoch have been replayed. A log says it for
+    /// the others too: one that was killed before it could say so would be replayed over what
+    /// came later.
+    Applied {
+        /// The last epoch that was replayed.
+        epoch: u64,
+    },
 }
 
 /// A decoded frame.
@@ -220,9 +225,11 @@ impl FrameWriter {
         (self.entries > 0).then(|| frame(&self.body))
     }
 
-    /// A frame that says that everything before it has been replayed.
-    pub fn applied() -> Vec<u8> {
-        frame(&[APPLIED])
+    /// A frame that says that everything up to this epoch has been replayed, on all ranks.
+    pub fn applied(epoch: u64) -> Vec<u8> {
+        let mut body = vec![APPLIED];
+        varint::put(&mut body, epoch);
+        frame(&body)
     }
 }
 
@@ -321,7 +328,7 @@ impl Iterator for Frames<'_> {
 fn decode(body: &[u8], end: u64, data_len: u64) -> Option<Frame> {
     let (kind, mut rest) = body.split_first()?;
     let mut frame = Frame {
-        kind: FrameKind::Applied,
+        kind: FrameKind::Entries,
         entries: Vec::new(),
         sums: Vec::new(),
         footprints: Vec::new(),
@@ -329,8 +336,12 @@ fn decode(body: &[u8], end: u64, data_len: u64) -> Option<Frame> {
         data_end: 0,
     };
     match *kind {
-        APPLIED => return rest.is_empty().then_some(frame),
-        ENTRIES => frame.kind = FrameKind::Entries,
+        APPLIED => {
+            let epoch = varint::take(&mut rest)?;
+            frame.kind = FrameKind::Applied { epoch };
+            return rest.is_empty().then_some(frame);
+        }
+        ENTRIES => {}
         _ => return None,
     }
     let rest = &mut rest;
@@ -467,9 +478,9 @@ mod tests {
 
     #[test]
     fn a_flush_is_marked() {
-        let bytes = FrameWriter::applied();
+        let bytes = FrameWriter::applied(300);
         let frame = Frames::new(&bytes, 0, 0).next().unwrap().unwrap();
-        assert_eq!(frame.kind, FrameKind::Applied);
+        assert_eq!(frame.kind, FrameKind::Applied { epoch: 300 });
     }
 
     proptest! {

@@ -13,8 +13,8 @@ mod tree;
 mod view;
 mod writer;
 
-pub(crate) use index::Index;
 pub use index::LogDamage;
+pub(crate) use index::{Index, definition};
 pub(crate) use sorted::SortedRuns;
 pub(crate) use source::LogSource;
 pub(crate) use view::View;

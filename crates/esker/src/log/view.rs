@@ -38,6 +38,8 @@ pub(crate) struct View {
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) index: Index,
+    /// Records that the file underneath has; the others are not filled there yet.
+    pub(crate) under_records: u64,
     header: Header,
     head: Vec<u8>,
     /// Variables without records by where they begin, and those with.
@@ -157,7 +159,7 @@ impl View {
         if pieces.windows(2).any(|w| w[0].end() > w[1].offset) {
             pieces = later_wins(&pieces, &vec![width; entries.len()]);
         }
-        self.lay_rest(stretch, from * width, &pieces, out)?;
+        self.lay_rest(state, stretch, from * width, &pieces, out)?;
         // Payloads are read in their own order.
         if !pieces.is_sorted_by_key(|p| (p.request, p.element)) {
             pieces.sort_by_key(|p| (p.request, p.element));
@@ -172,12 +174,15 @@ impl View {
     /// Fills what no piece has.
     fn lay_rest(
         &self,
+        state: &State,
         stretch: &Stretch<'_>,
         from: u64,
         pieces: &[Piece],
         out: &mut [u8],
     ) -> esker_store::Result<()> {
         let fill = values::fill_bytes(stretch.variable);
+        let is_record = state.header.schema.is_record(stretch.variable);
+        let is_there = !is_record || stretch.record < state.under_records;
         let mut at = 0;
         let len = out.len() as u64;
         let end = Piece { offset: len, len: 0, request: 0, element: 0 };
@@ -185,13 +190,11 @@ impl View {
             if at < piece.offset {
                 let hole = &mut out[at as usize..piece.offset as usize];
                 match &self.under {
-                    Some(file) => {
+                    Some(file) if is_there => {
                         let n = file.read_at(stretch.begin + from + at, hole)?;
                         hole[n..].fill(0);
                     }
-                    None => {
-                        hole.chunks_exact_mut(fill.len()).for_each(|e| e.copy_from_slice(&fill))
-                    }
+                    _ => hole.chunks_exact_mut(fill.len()).for_each(|e| e.copy_from_slice(&fill)),
                 }
             }
             at = piece.end();
@@ -306,7 +309,7 @@ impl View {
 impl State {
     fn new(index: Index, header: Header) -> State {
         let (head, fixed, records) = (Vec::new(), Vec::new(), Vec::new());
-        let mut state = State { index, header, head, fixed, records, end: 0 };
+        let mut state = State { index, under_records: 0, header, head, fixed, records, end: 0 };
         state.place();
         state
     }
