@@ -29,7 +29,7 @@ use self::session::{BESIDE, Pair, Session};
 use crate::base::Base;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-use crate::log::{Index, Lengths, View};
+use crate::log::{Index, Lengths, LogSource, View};
 use crate::report::Report;
 use crate::request::Request;
 
@@ -56,6 +56,8 @@ pub(crate) struct Burst {
     view: Option<Arc<View>>,
     seen: Mutex<Seen>,
     notes: Vec<String>,
+    /// Whether the names of the logs are safe from power loss.
+    named: bool,
 }
 
 /// What the view's index has.
@@ -85,6 +87,7 @@ impl Burst {
             view: None,
             seen: Mutex::default(),
             notes: Vec::new(),
+            named: false,
         })))
     }
 
@@ -182,11 +185,11 @@ impl Burst {
             seen.lengths.clear();
             let budget = state.index.budget();
             state.index = Index::new(budget);
-            for source in self.flight.iter().flat_map(|flight| flight.sources()) {
-                state.index.add(source);
-            }
-            for pair in pairs.iter() {
-                state.index.add(pair.source());
+            let sealed = self.flight.iter().flat_map(|flight| flight.sources());
+            let sources = sealed.chain(pairs.iter().map(Pair::source));
+            // Each log of this rank begins where the one before it ended.
+            for (session, source) in (0..).zip(sources) {
+                state.index.add(LogSource { session, ..source });
             }
         }
         if seen.lengths != lengths {
@@ -228,8 +231,12 @@ impl Burst {
     }
 
     /// Waits until the logs are known to be empty even after a loss of power.
-    pub(crate) fn sync(&mut self) -> Result<()> {
-        self.pairs().iter().try_for_each(Pair::sync)
+    pub(crate) fn sync(&mut self, base: &Base) -> Result<()> {
+        let names = !std::mem::replace(&mut self.named, true);
+        let spare = self.spare.take();
+        let synced = self.pairs().iter().chain(&spare).try_for_each(|pair| pair.sync(base, names));
+        self.spare = spare;
+        synced
     }
 
     /// Removes the files of logs that are empty, as well as it can be done.

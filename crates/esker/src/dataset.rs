@@ -272,7 +272,7 @@ impl Dataset {
         let mut synced = self.file.sync().map_err(Error::from);
         if let (Ok(()), Some(burst)) = (&synced, &mut self.burst) {
             // Or a log from before would be replayed after a loss of power.
-            synced = burst.sync();
+            synced = burst.sync(&self.base);
         }
         self.report.phases.sync += clock.elapsed();
         self.base.agree(synced)?;

@@ -308,9 +308,9 @@ impl Iterator for Frames<'_> {
         };
         let sum = self.bytes.get(start - 8..start - 4).and_then(|b| b.try_into().ok());
         if sum.map(u32::from_le_bytes) != Some(crc32c::crc32c(body)) {
-            // The last frame may be torn in the middle: its end was written before its body.
-            let last = end == self.bytes.len();
-            if last {
+            // The last frame may be torn in the middle: its end was written before its body, or
+            // the file was longer before. What follows it then is nothing.
+            if self.body_len(end).is_none() && self.next_mark(end).is_none() {
                 return None;
             }
             return Some(Err(self.damaged(end, "a frame's checksum does not match")));
@@ -451,6 +451,11 @@ mod tests {
             assert!(frames.next().unwrap().is_ok());
             assert!(frames.next().is_none(), "cut at {cut}");
             assert_eq!(frames.reached(), first.len() as u64);
+        }
+        // Where several share a file, there is something behind what one of them wrote.
+        for cut in 0..second.len() {
+            let bytes = [&first[..], &second[..cut], &[0x11; 500]].concat();
+            assert_eq!(Frames::new(&bytes, 0, 1 << 20).count(), 1, "cut at {cut}");
         }
         // A file system may lengthen the file before it writes the bytes.
         let zeros = [&first[..], &vec![0; second.len()]].concat();

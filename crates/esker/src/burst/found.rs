@@ -78,21 +78,26 @@ impl Found {
             // A session that died when it began: there is nothing in it.
             false => meta.clone(),
         };
-        let mut any = false;
         for lane in 0..pair.lanes.into() {
             let lanes = pair.lanes.into();
             let meta = Lane::open(meta.clone(), lane, lanes, META_BLOCK);
             let data = Lane::open(data.clone(), lane, lanes, DATA_BLOCK);
             let mut bytes = vec![0; Head::enough().min(meta.len()? as usize)];
             let n = meta.read_at(0, &mut bytes)?;
-            let Some((head, _)) = Head::decode(&bytes[..n]) else { continue };
+            let head = Head::decode(&bytes[..n]);
+            let (session, rank) = (0, head.as_ref().map_or(0, |(head, _)| head.rank));
+            let (meta_len, data_len) = (None, None);
+            let source = LogSource { meta, data, session, rank, meta_len, data_len, read: 0 };
+            let Some((head, _)) = head else {
+                // One that died when it made its log has written nothing.
+                if has_frames(source)? {
+                    self.headless.push(meta_path.clone());
+                }
+                continue;
+            };
             if Path::new(&head.text) != absolute(path) {
                 continue;
             }
-            any = true;
-            let rank = head.rank;
-            let (meta_len, data_len) = (None, None);
-            let source = LogSource { meta, data, session: 0, rank, meta_len, data_len, read: 0 };
             let log = FoundLog {
                 head,
                 slot: pair.slot,
@@ -103,9 +108,6 @@ impl Found {
                 damaged: false,
             };
             self.logs.push(log.read()?);
-        }
-        if !any {
-            self.headless.push(meta_path);
         }
         Ok(())
     }
@@ -144,6 +146,16 @@ impl Found {
         let ranks = self.of(identity).map(|log| log.head.ranks).max().unwrap_or(0);
         (0..ranks).filter(|rank| !self.of(identity).any(|log| log.head.rank == *rank)).collect()
     }
+}
+
+/// Whether there are entries in a log whose head cannot be read.
+fn has_frames(mut source: LogSource) -> Result<bool> {
+    let mut any = false;
+    source.read_on(|frame| {
+        any |= frame.is_ok();
+        Ok(())
+    })?;
+    Ok(any)
 }
 
 impl FoundLog {

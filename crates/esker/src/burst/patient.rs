@@ -30,6 +30,12 @@ impl Patient {
         self.full.load(Ordering::Relaxed)
     }
 
+    /// Nobody needs what was kept any more.
+    pub(crate) fn forget(&self) {
+        self.kept().clear();
+        self.full.store(false, Ordering::Relaxed);
+    }
+
     fn kept(&self) -> std::sync::MutexGuard<'_, Vec<(u64, Vec<u8>)>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -77,8 +83,7 @@ impl File for Patient {
 
     fn set_len(&self, len: u64) -> Result<()> {
         self.file.set_len(len)?;
-        self.kept().clear();
-        self.full.store(false, Ordering::Relaxed);
+        self.forget();
         Ok(())
     }
 

@@ -40,6 +40,7 @@ pub(crate) struct Pair {
     rank: u32,
     /// The files, on the rank that removes them.
     files: Vec<PathBuf>,
+    is_shared: bool,
     /// Whether it is beside the classic file, because the burst buffer was full.
     pub(crate) beside: bool,
 }
@@ -124,7 +125,16 @@ impl Session {
         let head = self.head.len() as u64;
         let writer = LogWriter::new(meta.clone(), data.clone(), head);
         let files = if lane == 0 { paths.to_vec() } else { Vec::new() };
-        Ok(Pair { writer, meta, data, head, rank: self.rank, files, beside: false })
+        Ok(Pair {
+            writer,
+            meta,
+            data,
+            head,
+            rank: self.rank,
+            files,
+            is_shared: lanes > 1,
+            beside: false,
+        })
     }
 
     /// Removes the directory, if it is empty and ours.
@@ -157,12 +167,23 @@ impl Pair {
 
     /// Begins anew, when everything up to `epoch` is in the file.
     pub(crate) fn restart(&mut self, epoch: u64, report: &mut crate::report::Report) -> Result<()> {
-        self.writer.restart(self.head, epoch, report)
+        self.writer.restart(self.head, epoch, report)?;
+        match self.is_shared {
+            // Cutting one lane of a file means to write zeros over it.
+            true => self.data.forget(),
+            false => self.data.set_len(0)?,
+        }
+        Ok(())
     }
 
-    /// Waits until what the log says of itself is safe from power loss.
-    pub(crate) fn sync(&self) -> Result<()> {
-        Ok(self.meta.sync()?)
+    /// Waits until what the log says of itself is safe from power loss, and with `names` that
+    /// there are these logs in its directory and none that were removed before.
+    pub(crate) fn sync(&self, base: &Base, names: bool) -> Result<()> {
+        self.meta.sync()?;
+        match self.files.first() {
+            Some(path) if names => Ok(base.store.sync_names(path)?),
+            _ => Ok(()),
+        }
     }
 
     /// Removes the files.

@@ -243,7 +243,8 @@ impl LogWriter {
 
     /// Says that everything in the log has been replayed, up to `epoch` on all ranks, and begins
     /// anew behind a head of `head` bytes. Whenever it is interrupted, either all entries are there
-    /// and nothing was said, or the log says it: at its end, then at its beginning.
+    /// and nothing was said, or the log says it: at its end, then at its beginning. The data log is
+    /// cut by the caller, if at all: payloads that nothing describes do no harm.
     pub(crate) fn restart(&mut self, head: u64, epoch: u64, report: &mut Report) -> Result<()> {
         let mark = FrameWriter::applied(epoch);
         let end = head + mark.len() as u64;
@@ -253,9 +254,7 @@ impl LogWriter {
         }
         self.meta.write_at(head, &mark)?;
         report.writes += 1;
-        // The metadata first: payloads that nothing describes do no harm.
         self.meta.set_len(end)?;
-        self.data.set_len(0)?;
         (self.meta_end, self.data_end) = (end, 0);
         self.buffer.clear();
         self.pending.clear();
