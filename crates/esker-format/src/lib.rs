@@ -33,10 +33,12 @@
 mod error;
 mod header;
 mod journal;
+pub mod log;
 pub mod name;
 mod schema;
 mod types;
 pub mod values;
+pub mod varint;
 
 pub use error::{DecodeError, Fault, SchemaError};
 pub use header::{Alignment, DataLayout, Decoded, Header, NumRecs, Placement, VarFields};

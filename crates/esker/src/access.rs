@@ -12,7 +12,7 @@ use crate::error::{Error, Result, SelectionError};
 use crate::memory::{FillBytes, Lent, Memory, MemoryLayout, Sides};
 use crate::report::Report;
 use crate::request::{Direction, Request, RequestId, Requests};
-use crate::selection::{Checked, Purpose, Selection};
+use crate::selection::{Checked, Purpose, Selection, Space};
 
 /// How a wait, or a call that is one, ends for each request.
 pub type Outcomes = Vec<(RequestId, Result<()>)>;
@@ -379,7 +379,11 @@ impl Dataset {
     }
 
     fn check(&self, var: VarId, selection: &Selection, purpose: Purpose) -> Result<Checked> {
-        selection.check(&self.header, var, self.records, purpose).map_err(|source| {
+        let space = match purpose {
+            Purpose::Write { .. } if self.container.is_some() => Space::Log,
+            _ => Space::File,
+        };
+        selection.check(&self.header, var, self.records, purpose, space).map_err(|source| {
             let var = self.header.schema.vars.as_slice()[var.0].name.to_string();
             Error::Selection { path: self.base.path.clone(), var, source }
         })
@@ -404,6 +408,7 @@ impl Dataset {
     }
 
     fn require_present(&self, var: VarId, checked: &Checked) -> Result<()> {
+        self.see_own()?;
         let end = checked.extent.end();
         let file_len = self.file.len()?;
         if end > file_len { Err(self.short(var, end, file_len)) } else { Ok(()) }

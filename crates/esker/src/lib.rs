@@ -58,9 +58,11 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod appending;
 mod base;
 mod commit;
 mod common;
+mod container;
 mod dataset;
 mod define;
 mod direct;
@@ -72,6 +74,7 @@ mod fill;
 pub mod guide {}
 mod hints;
 mod journal;
+mod log;
 mod memory;
 mod merge;
 mod moving;
@@ -102,11 +105,12 @@ pub use esker_format::{
     HeaderState, MemoryType, Native, NumRecs, Owner, Placement, Scalar, Schema, SchemaError,
     Values, VarId, Variable, Version, values,
 };
-pub use hints::{Automatic, Hints};
+pub use hints::{Automatic, Hints, Layout};
 pub use journal::{
     clear_journal, finish_redefinition, journal_path, new_path, read_journal, remove_journal,
     replace_header,
 };
+pub use log::LogDamage;
 pub use memory::MemoryLayout;
 pub use options::{CreateOptions, FillMode, OpenOptions};
 pub use report::{Phases, Report, Strategy};

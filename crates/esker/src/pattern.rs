@@ -47,6 +47,16 @@ impl Pattern {
         Pattern { base, run, levels }
     }
 
+    /// The pattern of these levels, slowest first.
+    pub(crate) fn of_levels(base: u64, run: u64, levels: Vec<(u64, u64)>) -> Pattern {
+        Pattern { base, run, levels }
+    }
+
+    /// Count and step of each level, slowest first.
+    pub(crate) fn levels(&self) -> &[(u64, u64)] {
+        &self.levels
+    }
+
     /// The run, if there is only one.
     pub(crate) fn single(&self) -> Option<Run> {
         self.levels.is_empty().then_some(Run { offset: self.base, len: self.run })

@@ -109,6 +109,21 @@ pub(crate) enum Purpose {
     },
 }
 
+/// What the places of a checked selection are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Space {
+    /// Bytes of the classic file.
+    File,
+    /// Elements of the variable, with records [`log_record_step`] apart.
+    Log,
+}
+
+/// The distance of records in [`Space::Log`] for a record of so many elements: so large that
+/// no pattern within a record meets the next one, nor looks as if it did.
+pub(crate) fn log_record_step(elements: u64) -> u64 {
+    elements.saturating_mul(2).saturating_add(1)
+}
+
 impl Selection {
     /// Checks every hyperslab against the variable's shape and finds its place in the file.
     pub(crate) fn check(
@@ -117,6 +132,7 @@ impl Selection {
         var: VarId,
         records: u64,
         purpose: Purpose,
+        space: Space,
     ) -> Result<Checked, SelectionError> {
         let variable = &header.schema.vars.as_slice()[var.0];
         let is_record = header.schema.is_record(variable);
@@ -143,9 +159,12 @@ impl Selection {
             let dim = variable.dims.get(d).and_then(|id| header.schema.dims.at(id.0));
             dim.map_or(String::new(), |dim| dim.name.to_string())
         };
-        let steps = file_steps(header, var);
-        let begin = header.layout.places[var.0].begin;
-        let size = variable.ty.size();
+        let (steps, begin, size) = match space {
+            Space::File => {
+                (file_steps(header, var), header.layout.places[var.0].begin, variable.ty.size())
+            }
+            Space::Log => (log_steps(header, var), 0, 1),
+        };
         let mut extent = Extent::new(size);
         let mut elements: u64 = 0;
         let mut needed = 0;
@@ -175,7 +194,8 @@ impl Selection {
                 // when it moves only: it looks at all variables, and a list has many slabs.
                 if last >= needed {
                     needed = last + 1;
-                    if header.data_end(needed) > i64::MAX as u64 {
+                    let last = needed.checked_mul(steps[0]);
+                    if header.data_end(needed) > i64::MAX as u64 || last.is_none() {
                         return Err(SelectionError::TooLarge);
                     }
                 }
@@ -315,8 +335,18 @@ impl Slabs {
 
 /// Bytes in the file from one index of a dimension to the next.
 fn file_steps(header: &Header, var: VarId) -> Vec<u64> {
+    let size = header.schema.vars.as_slice()[var.0].ty.size();
+    steps(header, var, size, |_| header.layout.record_size)
+}
+
+/// Elements from one index of a dimension to the next.
+fn log_steps(header: &Header, var: VarId) -> Vec<u64> {
+    steps(header, var, 1, log_record_step)
+}
+
+fn steps(header: &Header, var: VarId, size: u64, record: impl Fn(u64) -> u64) -> Vec<u64> {
     let variable = &header.schema.vars.as_slice()[var.0];
-    let mut step = variable.ty.size();
+    let mut step = size;
     let mut steps = vec![0; variable.dims.len()];
     for (d, dim) in variable.dims.iter().enumerate().rev() {
         match header.schema.dims.as_slice()[dim.0].len {
@@ -325,7 +355,7 @@ fn file_steps(header: &Header, var: VarId) -> Vec<u64> {
                 // The product is the variable's size, which was checked to fit.
                 step = step.saturating_mul(len);
             }
-            DimLen::Unlimited => steps[d] = header.layout.record_size,
+            DimLen::Unlimited => steps[d] = record(step),
         }
     }
     steps

@@ -1,0 +1,170 @@
+//! The manifest of a version: which logs make it up, and how much of each.
+
+/// One rank's log in a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogPart {
+    /// The rank that wrote it.
+    pub rank: u32,
+    /// The number of the pair of files it is in.
+    pub file: u32,
+    /// Which lane of them it has.
+    pub lane: u32,
+    /// How many lanes they have.
+    pub lanes: u32,
+    /// Bytes of the metadata log that belong to the version.
+    pub meta_len: u64,
+    /// Bytes of the data log that belong to the version.
+    pub data_len: u64,
+}
+
+/// The logs that were written between an open and a close.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// What the names of its files begin with.
+    pub stem: String,
+    /// The identity in the heads of its logs.
+    pub identity: u64,
+    /// The length of a lane's block in the metadata files.
+    pub meta_block: u64,
+    /// The length of a lane's block in the data files.
+    pub data_block: u64,
+    /// The ranks' logs.
+    pub logs: Vec<LogPart>,
+}
+
+/// One version of a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manifest {
+    /// Its number, from 1.
+    pub version: u64,
+    /// The header that the classic file would have: schema, records, places.
+    pub header: Vec<u8>,
+    /// Its sessions, oldest first.
+    pub sessions: Vec<Session>,
+}
+
+const MAGIC: &[u8; 4] = b"ESKV";
+const FORMAT: u32 = 1;
+/// Bytes of a session without its name and logs, and of a log.
+const SESSION: usize = 4 + 8 + 8 + 8 + 4;
+const PART: usize = 4 * 4 + 2 * 8;
+
+impl Manifest {
+    /// Its bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend(MAGIC);
+        bytes.extend(FORMAT.to_le_bytes());
+        bytes.extend(self.version.to_le_bytes());
+        bytes.extend((self.header.len() as u64).to_le_bytes());
+        bytes.extend(&self.header);
+        bytes.extend((self.sessions.len() as u32).to_le_bytes());
+        for session in &self.sessions {
+            bytes.extend((session.stem.len() as u32).to_le_bytes());
+            bytes.extend(session.stem.as_bytes());
+            bytes.extend(session.identity.to_le_bytes());
+            bytes.extend(session.meta_block.to_le_bytes());
+            bytes.extend(session.data_block.to_le_bytes());
+            bytes.extend((session.logs.len() as u32).to_le_bytes());
+            for part in &session.logs {
+                for number in [part.rank, part.file, part.lane, part.lanes] {
+                    bytes.extend(number.to_le_bytes());
+                }
+                bytes.extend(part.meta_len.to_le_bytes());
+                bytes.extend(part.data_len.to_le_bytes());
+            }
+        }
+        bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
+        bytes
+    }
+
+    /// The manifest in `bytes`, or `None` when it is not whole.
+    pub fn decode(bytes: &[u8]) -> Option<Manifest> {
+        let (body, sum) = bytes.split_last_chunk::<4>()?;
+        if u32::from_le_bytes(*sum) != crc32c::crc32c(body) {
+            return None;
+        }
+        let mut rest = Rest(body.strip_prefix(MAGIC)?);
+        if rest.word()? != FORMAT {
+            return None;
+        }
+        let version = rest.long()?;
+        let header_len = usize::try_from(rest.long()?).ok()?;
+        let header = rest.bytes(header_len)?.to_vec();
+        let count = rest.count(SESSION)?;
+        let mut sessions = Vec::with_capacity(count);
+        for _ in 0..count {
+            let stem_len = rest.word()? as usize;
+            let stem = String::from_utf8(rest.bytes(stem_len)?.to_vec()).ok()?;
+            let (identity, meta_block, data_block) = (rest.long()?, rest.long()?, rest.long()?);
+            let parts = rest.count(PART)?;
+            let mut logs = Vec::with_capacity(parts);
+            for _ in 0..parts {
+                let (rank, file, lane, lanes) =
+                    (rest.word()?, rest.word()?, rest.word()?, rest.word()?);
+                let (meta_len, data_len) = (rest.long()?, rest.long()?);
+                logs.push(LogPart { rank, file, lane, lanes, meta_len, data_len });
+            }
+            sessions.push(Session { stem, identity, meta_block, data_block, logs });
+        }
+        rest.0.is_empty().then_some(Manifest { version, header, sessions })
+    }
+}
+
+struct Rest<'b>(&'b [u8]);
+
+impl<'b> Rest<'b> {
+    fn bytes(&mut self, len: usize) -> Option<&'b [u8]> {
+        let (now, later) = self.0.split_at_checked(len)?;
+        self.0 = later;
+        Some(now)
+    }
+
+    fn word(&mut self) -> Option<u32> {
+        Some(u32::from_le_bytes(self.bytes(4)?.try_into().ok()?))
+    }
+
+    fn long(&mut self) -> Option<u64> {
+        Some(u64::from_le_bytes(self.bytes(8)?.try_into().ok()?))
+    }
+
+    /// A count of things that have at least `size` bytes each, all of which must be there.
+    fn count(&mut self, size: usize) -> Option<usize> {
+        let count = self.word()? as usize;
+        (count <= self.0.len() / size).then_some(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_comes_back_whole_or_not_at_all() {
+        let part = |rank| LogPart {
+            rank,
+            file: rank / 2,
+            lane: rank % 2,
+            lanes: 2,
+            meta_len: 100 + u64::from(rank),
+            data_len: 1 << 40,
+        };
+        let session = |stem: &str| Session {
+            stem: stem.into(),
+            identity: 99,
+            meta_block: 1 << 16,
+            data_block: 1 << 23,
+            logs: (0..4).map(part).collect(),
+        };
+        let sessions = vec![session("1-ab"), session("2-cd")];
+        let manifest = Manifest { version: 7, header: vec![1, 2, 3], sessions };
+        let bytes = manifest.encode();
+        assert_eq!(Manifest::decode(&bytes), Some(manifest));
+        assert!((0..bytes.len()).all(|cut| Manifest::decode(&bytes[..cut]).is_none()));
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x20;
+            assert_eq!(Manifest::decode(&damaged), None, "byte {at}");
+        }
+    }
+}

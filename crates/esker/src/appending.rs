@@ -1,0 +1,135 @@
+//! The road of a dataset that is a log: writes are appended, reads go through the view.
+
+use std::time::Instant;
+
+use esker_comm::{ReduceOp, Reduction};
+use esker_format::{Header, Variable};
+
+use crate::dataset::Dataset;
+use crate::engine::{count, detach_extents};
+use crate::error::Result;
+use crate::plan::{Plan, Summary};
+use crate::report::{Report, Strategy};
+use crate::request::Request;
+use crate::selection::log_record_step;
+use crate::strategy::{Mine, Together};
+
+impl Dataset {
+    /// Appends to this rank's log.
+    pub(crate) fn append_to_log(
+        &mut self,
+        puts: &mut [Request<'_>],
+        report: &mut Report,
+    ) -> Result<()> {
+        report.write_strategy = Strategy::Appended;
+        report.requests += puts.len() as u64;
+        for put in puts {
+            let variable = &self.header.schema.vars.as_slice()[put.var.0];
+            let step = record_step(&self.header, variable);
+            let Some(container) = &mut self.container else { return Ok(()) };
+            let epoch = container.epoch;
+            let Some(writer) = container.writer() else { return Ok(()) };
+            writer.append(put, step, epoch, report)?;
+            // What was appended before a failure is there.
+            self.records = self.records.max(put.records);
+        }
+        Ok(())
+    }
+
+    /// The road of a collective call: nobody appends when somebody's arguments are wrong.
+    pub(crate) fn log_together(
+        &mut self,
+        puts: &mut [Request<'_>],
+        gets: &mut [Request<'_>],
+        ready: Result<()>,
+    ) -> Result<()> {
+        let mut report = self.report;
+        report.calls += 1;
+        let clock = Instant::now();
+        let (puts_any, gets_any) = (!puts.is_empty(), !gets.is_empty());
+        let mine = [puts_any.into(), gets_any.into(), self.records];
+        let [puts_any, gets_any, records] = self.agree_with(ready, mine)?;
+        self.records = records;
+        report.phases.agree += clock.elapsed();
+        if puts_any > 0 {
+            let appended = self.append_to_log(puts, &mut report);
+            let clock = Instant::now();
+            let agreed = self.agree_with(appended, [self.records]);
+            report.phases.agree += clock.elapsed();
+            self.report = report;
+            [self.records] = agreed?;
+        }
+        self.report = report;
+        // What this rank wrote so far is older than what any rank writes from now on.
+        if let Some(container) = &mut self.container {
+            container.epoch += 1;
+        }
+        if gets_any == 0 {
+            return Ok(());
+        }
+        self.read_log_together(gets)
+    }
+
+    /// Reads what any rank has written before. Collective.
+    fn read_log_together(&mut self, gets: &mut [Request<'_>]) -> Result<()> {
+        if let Some(container) = &mut self.container {
+            container.see_all(&self.base, self.records)?;
+        }
+        let extents = detach_extents(gets);
+        let plan = Plan::new(extents.iter());
+        let mut report = self.report;
+        count(&mut report, &plan, gets.len());
+        let waste = plan.sieved(self.base.hints.sieve_hole) / plan.summary.bytes.max(1);
+        let (records, block) = (self.records, self.file.block_size());
+        let nothing = Mine { summary: Summary::default(), waste: 0, records, block };
+        let mine = [nothing, Mine { summary: plan.summary, waste, records, block }];
+        let together = Together::reduce(&*self.base.comm, Some(mine))?;
+        let mut buffers = std::mem::take(&mut self.buffers);
+        let read = match together {
+            Some([_, read]) if !read.is_empty() => {
+                self.read_together(&read, &plan, gets, &mut buffers, &mut report)
+            }
+            _ => Ok(()),
+        };
+        self.buffers = buffers;
+        self.report = report;
+        self.base.agree(read)
+    }
+
+    /// Makes this rank's own writes visible to its reads.
+    pub(crate) fn see_own(&self) -> Result<()> {
+        match &self.container {
+            Some(container) => container.see(&self.base, self.records),
+            None => Ok(()),
+        }
+    }
+
+    /// The outcome of all ranks and the largest of each of their numbers, in one reduction.
+    /// Collective.
+    fn agree_with<const N: usize>(
+        &self,
+        outcome: Result<()>,
+        mut numbers: [u64; N],
+    ) -> Result<[u64; N]> {
+        let comm = &self.base.comm;
+        if comm.size() == 1 {
+            return outcome.map(|()| numbers);
+        }
+        let mut largest = numbers.to_vec();
+        largest.push(outcome.is_err().into());
+        comm.all_reduce(Reduction::U64(&mut largest), ReduceOp::Max)?;
+        if largest.pop() > Some(0) {
+            self.base.agree(outcome)?;
+        }
+        numbers.copy_from_slice(&largest);
+        Ok(numbers)
+    }
+}
+
+/// The distance of the variable's records in the log's space; 0 for one without.
+fn record_step(header: &Header, variable: &Variable) -> u64 {
+    match header.schema.is_record(variable) {
+        true => log_record_step(header.schema.shape(variable, 0)[1..].iter().product()),
+        false => 0,
+    }
+}

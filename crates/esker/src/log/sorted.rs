@@ -1,0 +1,153 @@
+//! The runs of a footprint by place, so that what falls into a range is found by a logarithm.
+
+use esker_format::log::{ElementRun, Footprint};
+
+use crate::pattern::Pattern;
+
+/// A footprint that can be asked.
+#[derive(Debug)]
+pub(crate) enum SortedRuns {
+    /// A hyperslab: its runs are computed.
+    Block(Pattern),
+    /// A list: its runs lie sorted by where they begin.
+    List(Vec<PlacedRun>),
+}
+
+/// A run of elements of the array and the payload's first element that belongs there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PlacedRun {
+    /// The first element, relative to the footprint's lowest.
+    pub(crate) start: u64,
+    /// How many.
+    pub(crate) len: u64,
+    /// The number of the first in the payload.
+    pub(crate) element: u64,
+    /// The end of the longest reaching run so far, which is its own end where runs do not
+    /// overlap.
+    reach: u64,
+}
+
+impl SortedRuns {
+    pub(crate) fn new(footprint: &Footprint) -> SortedRuns {
+        match footprint {
+            Footprint::Block { run, levels } => {
+                SortedRuns::Block(Pattern::of_levels(0, *run, levels.clone()))
+            }
+            Footprint::Runs(runs) => {
+                let mut element = 0;
+                let place = |run: &ElementRun| {
+                    let ElementRun { start, len } = *run;
+                    let placed = PlacedRun { start, len, element, reach: 0 };
+                    element += len;
+                    placed
+                };
+                let mut list: Vec<PlacedRun> = runs.iter().map(place).collect();
+                if !list.is_sorted_by_key(|run| run.start) {
+                    list.sort_by_key(|run| run.start);
+                }
+                let mut reach = 0;
+                for run in &mut list {
+                    reach = reach.max(run.start + run.len);
+                    run.reach = reach;
+                }
+                SortedRuns::List(list)
+            }
+        }
+    }
+
+    /// Bytes that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        match self {
+            SortedRuns::Block(_) => 256,
+            SortedRuns::List(list) => list.capacity() * size_of::<PlacedRun>(),
+        }
+    }
+
+    /// Calls `each` with every run, or part of one, within `from..to`, by place: its first
+    /// element, its length, and the payload's element.
+    pub(crate) fn within(&self, from: u64, to: u64, mut each: impl FnMut(u64, u64, u64)) {
+        let mut clip = |start: u64, len: u64, element: u64| {
+            let (begin, end) = (start.max(from), (start + len).min(to));
+            if begin < end {
+                each(begin, end - begin, element + (begin - start));
+            }
+        };
+        match self {
+            SortedRuns::Block(pattern) => {
+                let per_run = pattern.run_len();
+                let runs = pattern.runs_after(from).take_while(|(_, run)| run.offset < to);
+                for (number, run) in runs {
+                    clip(run.offset, run.len, number * per_run);
+                }
+            }
+            SortedRuns::List(list) => {
+                let first = list.partition_point(|run| run.reach <= from);
+                for run in list[first..].iter().take_while(|run| run.start < to) {
+                    clip(run.start, run.len, run.element);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn footprint() -> impl Strategy<Value = Footprint> {
+        let block = (1u64..4, 1u64..4, 0u64..5, 1u64..4, 0u64..9).prop_map(
+            |(run, inner, gap, outer, gap2)| {
+                let step = run + gap;
+                let levels = vec![(outer, inner * step + gap2), (inner, step)];
+                Footprint::Block { run, levels }
+            },
+        );
+        let runs = prop::collection::vec((0u64..60, 1u64..6), 1..12).prop_map(|list| {
+            let run = |(start, len)| ElementRun { start, len };
+            Footprint::Runs(list.into_iter().map(run).collect())
+        });
+        prop_oneof![block, runs]
+    }
+
+    /// The elements in the order of the payload.
+    fn elements(footprint: &Footprint) -> Vec<u64> {
+        match footprint {
+            Footprint::Runs(runs) => runs.iter().flat_map(|r| r.start..r.start + r.len).collect(),
+            Footprint::Block { run, levels } => {
+                let mut starts = vec![0];
+                for (count, step) in levels {
+                    starts = starts
+                        .iter()
+                        .flat_map(|s| (0..*count).map(move |i| s + i * step))
+                        .collect();
+                }
+                starts.into_iter().flat_map(|s| s..s + run).collect()
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_range_gives_exactly_the_elements_in_it(
+            footprint in footprint(),
+            from in 0u64..70,
+            len in 0u64..70,
+        ) {
+            let sorted = SortedRuns::new(&footprint);
+            let mut found: Vec<(u64, u64)> = Vec::new();
+            sorted.within(from, from + len, |start, n, element| {
+                found.extend((0..n).map(|i| (start + i, element + i)));
+            });
+            found.sort();
+            let all = elements(&footprint);
+            let mut expected: Vec<(u64, u64)> = all
+                .into_iter()
+                .zip(0..)
+                .filter(|(place, _)| (from..from + len).contains(place))
+                .collect();
+            expected.sort();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}
