@@ -55,7 +55,7 @@ impl Layout {
         };
         match self {
             Layout::Canonical => Ok(CreateOptions::new()),
-            Layout::Log => not_built("the log layout"),
+            Layout::Log => Ok(CreateOptions::new().layout(esker::Layout::Log)),
             Layout::Decomposed => not_built("decomposed variables"),
             Layout::BurstBuffer => {
                 let mut hints = Hints::default();

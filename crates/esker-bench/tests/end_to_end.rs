@@ -120,17 +120,23 @@ fn whole_variables_and_planes_are_read_by_whoever_wrote() {
 }
 
 #[test]
-fn several_layouts_stand_beside_each_other() {
-    let (_dir, mut options) = small(&[], 2);
-    options.kernels = vec![Kernel::Btio];
-    options.layouts = Layout::ALL.to_vec();
-    let report = run(&options, &mut |_| ()).unwrap();
-    let names: Vec<&str> = report.libraries.iter().map(|l| l.name()).collect();
-    assert_eq!(names, ["esker", "esker-log", "esker-bb", "esker-decomposed"]);
-    for library in &report.kernels[0].libraries {
-        match &library.fault {
-            None => assert_eq!(library.runs.len(), 1),
-            Some(fault) => assert!(fault.contains("not built"), "{fault}"),
+fn several_layouts_stand_beside_each_other_and_hold_the_same() {
+    for reading in Reading::ALL {
+        let (_dir, mut options) = small(&[], 3);
+        options.kernels.retain(|kernel| *kernel != Kernel::E3smF);
+        options.layouts = Layout::ALL.to_vec();
+        options.reading = reading;
+        let report = run(&options, &mut |_| ()).unwrap();
+        let names: Vec<&str> = report.libraries.iter().map(|l| l.name()).collect();
+        assert_eq!(names, ["esker", "esker-log", "esker-bb", "esker-decomposed"]);
+        for kernel in &report.kernels {
+            for library in &kernel.libraries[1..] {
+                let what = format!("{} {}", kernel.kernel.name(), library.library.name());
+                match &library.fault {
+                    None => assert_eq!(library.equal, Some(true), "{what}"),
+                    Some(fault) => assert!(fault.contains("not built"), "{what}: {fault}"),
+                }
+            }
         }
     }
 }
