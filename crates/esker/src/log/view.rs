@@ -22,6 +22,9 @@ const READ: u64 = 1 << 20;
 /// Payload between two pieces that is read along.
 const HOLE: u64 = 16 * 1024;
 
+/// How often elements were written over, on average, before it is worth finding the newest first.
+const OVERWRITTEN: u64 = 4;
+
 /// Payload that is read at once, so that it stays in the cache until it is laid out.
 const SPAN: u64 = 256 * 1024;
 
@@ -137,7 +140,10 @@ impl View {
             .map_err(|e| self.store_error(e))?;
         entries.sort_by_key(|found| found.order);
         let mut pieces: Vec<Piece> = Vec::new();
+        // Where each entry's pieces begin.
+        let mut starts = Vec::with_capacity(entries.len() + 1);
         for (number, found) in entries.iter().enumerate() {
+            starts.push(pieces.len());
             let Some(runs) = index.runs(found).map_err(|e| self.store_error(e))? else { continue };
             let row = (stretch.record - found.records.first) / found.records.step;
             let before = row * found.elements;
@@ -151,50 +157,58 @@ impl View {
                 });
             });
         }
-        if !pieces.is_sorted_by_key(|p| p.offset) {
+        starts.push(pieces.len());
+        let total: u64 = pieces.iter().map(|p| p.len).sum();
+        if total > OVERWRITTEN * out.len() as u64 {
+            // Much of it was written over: only what the newest left is read.
             sort_by_offset(&mut pieces, |p| p.offset);
-        }
-        if pieces.windows(2).any(|w| w[0].end() > w[1].offset) {
             pieces = later_wins(&pieces, &vec![width; entries.len()]);
-        }
-        self.lay_rest(stretch, from * width, &pieces, out)?;
-        // Payloads are read in their own order.
-        if !pieces.is_sorted_by_key(|p| (p.request, p.element)) {
             pieces.sort_by_key(|p| (p.request, p.element));
+            starts = (0..=entries.len())
+                .map(|number| pieces.partition_point(|p| (p.request as usize) < number))
+                .collect();
         }
-        for group in pieces.chunk_by(|a, b| a.request == b.request) {
-            let found = &entries[group[0].request as usize];
+        let whole = |w: &[usize]| {
+            let covered: u64 = pieces[w[0]..w[1]].iter().map(|p| p.len).sum();
+            covered == out.len() as u64 && w[1] - w[0] == 1
+        };
+        if !starts.windows(2).any(whole) {
+            self.lay_rest(stretch, from * width, out)?;
+        }
+        // Oldest first: what is newer comes to lie over it.
+        for (found, w) in entries.iter().zip(starts.windows(2)) {
+            let group = &mut pieces[w[0]..w[1]];
+            // Payloads are read in their own order, in which an entry also overwrites itself.
+            if !group.is_sorted_by_key(|p| p.element) {
+                group.sort_by_key(|p| p.element);
+            }
             self.lay_payload(index, stretch, found, group, out)?;
         }
         Ok(())
     }
 
-    /// Fills what no piece has.
+    /// Lays what is there where no entry is.
     fn lay_rest(
         &self,
         stretch: &Stretch<'_>,
         from: u64,
-        pieces: &[Piece],
         out: &mut [u8],
     ) -> esker_store::Result<()> {
-        let fill = values::fill_bytes(stretch.variable);
-        let mut at = 0;
-        let len = out.len() as u64;
-        let end = Piece { offset: len, len: 0, request: 0, element: 0 };
-        for piece in pieces.iter().chain([&end]) {
-            if at < piece.offset {
-                let hole = &mut out[at as usize..piece.offset as usize];
-                match &self.under {
-                    Some(file) => {
-                        let n = file.read_at(stretch.begin + from + at, hole)?;
-                        hole[n..].fill(0);
-                    }
-                    None => {
-                        hole.chunks_exact_mut(fill.len()).for_each(|e| e.copy_from_slice(&fill))
-                    }
+        match &self.under {
+            Some(file) => {
+                let n = file.read_at(stretch.begin + from, out)?;
+                out[n..].fill(0);
+            }
+            None => {
+                let fill = values::fill_bytes(stretch.variable);
+                let mut done = fill.len().min(out.len());
+                out[..done].copy_from_slice(&fill[..done]);
+                while done < out.len() {
+                    let n = done.min(out.len() - done);
+                    out.copy_within(..n, done);
+                    done += n;
                 }
             }
-            at = piece.end();
         }
         Ok(())
     }
