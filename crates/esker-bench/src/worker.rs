@@ -171,9 +171,7 @@ impl Job {
         memory.iter_mut().for_each(Buffer::clear);
         let (read, read_report) = match self.engine {
             Engine::Esker(_) => on_esker::read(comm, reading, &self.file, &mut memory)?,
-            Engine::Posix => {
-                (posix::read(&**comm, reading, &self.file, &mut memory)?, Value::Null)
-            }
+            Engine::Posix => (posix::read(&**comm, reading, &self.file, &mut memory)?, Value::Null),
         };
         let wrong = requests().zip(&memory).map(|(r, m)| m.wrong(reading, rank, r)).sum();
         Ok(Measurement {
