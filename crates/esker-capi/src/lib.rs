@@ -27,6 +27,7 @@ mod codes;
 mod file;
 mod files;
 mod filetype;
+mod fortran;
 mod many;
 mod pending;
 mod request;
@@ -51,3 +52,13 @@ pub const HEADER: &str = include_str!(concat!(env!("OUT_DIR"), "/pnetcdf.h"));
 
 /// The prototypes in [`HEADER`] alone.
 pub const PROTOTYPES: &str = include_str!(concat!(env!("OUT_DIR"), "/prototypes.h"));
+
+/// The text of Fortran's `pnetcdf.inc`.
+pub const INCLUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/pnetcdf.inc"));
+
+/// The text of `pnetcdf.f90`, the Fortran 90 module.
+pub const MODULE: &str = include_str!(concat!(env!("OUT_DIR"), "/pnetcdf.f90"));
+
+pub use fortran::by_hand as fortran_by_hand;
+pub use fortran::exports as fortran_exports;
+pub use fortran::module::procedures as fortran_module;
