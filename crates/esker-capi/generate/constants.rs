@@ -44,6 +44,8 @@ const FORTRAN: &[(&str, &str, &str)] = &[
     ("double precision", "nf_fill_double", "9.9692099683868690d+36"),
     ("double precision", "nf_fill_real8", "9.9692099683868690d+36"),
     ("double precision", "nf_fill_uint64", "1.8446744073709551614d+19"),
+    ("real", "filfloat", "9.9692099683868690e+36"),
+    ("double precision", "fildoub", "9.9692099683868690d+36"),
 ];
 
 /// The names of netCDF 2 that old programs use.
@@ -128,17 +130,31 @@ struct Constant {
 /// The integers of the C header that Fortran has under its names.
 fn of_header() -> Vec<Constant> {
     let header = std::fs::read_to_string("src/header.h").unwrap_or_default();
-    let mut known: BTreeMap<String, i64> = BTreeMap::new();
-    let mut out = Vec::new();
+    let mut known: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut pairs = Vec::new();
     for line in header.lines() {
         let mut words = line.split_whitespace();
         let (Some("#define"), Some(name)) = (words.next(), words.next()) else { continue };
-        let text = words.collect::<Vec<_>>().join(" ");
+        let text = line.split_once(name).map_or("", |(_, text)| text);
         let text = text.split("/*").next().unwrap_or("").trim().trim_matches(['(', ')']);
         let hexadecimal = text.strip_prefix("0x").and_then(|t| i64::from_str_radix(t, 16).ok());
-        let value = text.parse().ok().or(hexadecimal).or_else(|| known.get(text).copied());
-        let Some(value) = value.filter(|value| i32::try_from(*value).is_ok()) else { continue };
-        known.insert(name.to_string(), value);
+        if let Some(value) = text.parse().ok().or(hexadecimal) {
+            known.insert(name, value);
+        }
+        pairs.push((name, text));
+    }
+    // A name may stand for one that is defined further down, or for an alias itself.
+    for _ in 0..2 {
+        for (name, text) in &pairs {
+            if let Some(value) = known.get(text).copied() {
+                known.insert(name, value);
+            }
+        }
+    }
+    let mut out = Vec::new();
+    for (name, _) in &pairs {
+        let value = known.get(name).filter(|value| i32::try_from(**value).is_ok());
+        let Some(value) = value else { continue };
         let name = match name.strip_prefix("NC_") {
             Some(rest) => format!("nf_{}", rest.to_lowercase()),
             None if name.starts_with("PNETCDF_") => name.to_lowercase(),
@@ -157,7 +173,12 @@ fn all() -> Vec<Constant> {
         name: name.to_string(),
         value: value.to_string(),
     });
-    of_header().into_iter().chain(fortran).collect()
+    let old = OLD.iter().map(|(name, value)| Constant {
+        ty: "integer",
+        name: name.to_string(),
+        value: value.to_string(),
+    });
+    of_header().into_iter().chain(fortran).chain(old).collect()
 }
 
 /// The declarations of the module's constants.
@@ -195,11 +216,6 @@ pub(crate) fn include() -> String {
     for Constant { ty, name, value } in all() {
         constant(ty, &name, &value);
     }
-    for (name, value) in OLD {
-        constant("integer", name, value);
-    }
-    constant("real", "filfloat", "9.9692099683868690e+36");
-    constant("double precision", "fildoub", "9.9692099683868690d+36");
     let mut function = |ty: &str, name: &str| {
         let _ = writeln!(out, "      {ty} {name}\n      external {name}");
     };
