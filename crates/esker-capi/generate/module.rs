@@ -277,7 +277,8 @@ fn attributes(all: &mut Vec<Procedure>) {
                 let rank = usize::from(!is_text && !one);
                 arguments.push(Argument::new("values", kind.fortran, intent).ranked(rank));
                 let values = values_of("values", kind, rank);
-                let xtype = if intent == "in" { format!("{}, ", kind.xtype) } else { String::new() };
+                let xtype =
+                    if intent == "in" { format!("{}, ", kind.xtype) } else { String::new() };
                 let body = format!(
                     "{name}(MemoryType::{}, {xtype}ncid, varid, (name, name_len), {values})",
                     kind.memory
@@ -343,11 +344,8 @@ impl Access {
         let buffer = if self.rank == 0 && !is_text { "buf" } else { "values" };
         let mut arguments = ids();
         let req = self.values(buffer, &mut arguments);
-        let indexes: &[&str] = if buffer == "buf" {
-            &["start"]
-        } else {
-            &["start", "count", "stride", "map"]
-        };
+        let indexes: &[&str] =
+            if buffer == "buf" { &["start"] } else { &["start", "count", "stride", "map"] };
         for index in indexes {
             arguments.push(Argument::new(index, "integer(8)", "in").ranked(1).optional());
         }
@@ -486,7 +484,8 @@ pub(crate) fn source() -> String {
     for (name, argument, _) in SPECIAL {
         let ty = if name == "issyserr" { "logical" } else { "character(len=80)" };
         for (prefix, module) in [("nf90mpi", "module "), ("nfmpi", "")] {
-            let _ = writeln!(out, "    {module}function {prefix}_{name}({argument}) result(answer)");
+            let _ =
+                writeln!(out, "    {module}function {prefix}_{name}({argument}) result(answer)");
             if !argument.is_empty() {
                 let _ = writeln!(out, "      integer, intent(in) :: {argument}");
             }

@@ -63,7 +63,11 @@ pub(crate) enum Meaning {
     Starts,
     Counts,
     /// Values, and whether they are text, one or many.
-    Values { put: bool, kind: Option<usize>, many: bool },
+    Values {
+        put: bool,
+        kind: Option<usize>,
+        many: bool,
+    },
 }
 
 /// An argument of a function in Fortran.
@@ -82,15 +86,8 @@ pub(crate) struct Nfmpi {
 }
 
 /// Functions that return a text, or are Fortran's alone: written by hand in `src/fortran`.
-pub(crate) const BY_HAND: [&str; 7] = [
-    "strerror",
-    "strerrno",
-    "inq_libvers",
-    "issyserr",
-    "xstrerror",
-    "xstrerrno",
-    "xinq_libvers",
-];
+pub(crate) const BY_HAND: [&str; 7] =
+    ["strerror", "strerrno", "inq_libvers", "issyserr", "xstrerror", "xstrerrno", "xinq_libvers"];
 
 /// All functions that have a counterpart in C.
 pub(crate) fn functions() -> Vec<Nfmpi> {

@@ -107,17 +107,20 @@ fn mpis() -> Vec<(&'static str, Vec<&'static str>)> {
 
 fn run(command: &mut Command) -> String {
     let out = command.output().unwrap();
-    let text = format!(
-        "{}{}",
-        String::from_utf8_lossy(&out.stdout),
-        String::from_utf8_lossy(&out.stderr)
-    );
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
     assert!(out.status.success(), "{command:?}:\n{text}");
     text
 }
 
 /// Compiles a program with our files alone and runs it.
-fn compile_and_run(source: &str, compiler: &str, says: &str, writes: &str) {
+fn compile_and_run(
+    source: &str,
+    compiler: &str,
+    numbers_of_ranks: [&str; 2],
+    says: &str,
+    writes: &str,
+) {
     let Some(library) = our_library() else { return };
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(source);
     for (mpi, flags) in mpis() {
@@ -137,7 +140,7 @@ fn compile_and_run(source: &str, compiler: &str, says: &str, writes: &str) {
             .args(flags_of_ours)
             .arg("-lpnetcdf")
             .current_dir(place));
-        for ranks in ["1", "3"] {
+        for ranks in numbers_of_ranks {
             let text = run(Command::new("timeout")
                 .args(["-k", "5", "120", &format!("mpiexec.{mpi}")])
                 .args(&flags)
@@ -148,7 +151,9 @@ fn compile_and_run(source: &str, compiler: &str, says: &str, writes: &str) {
             assert!(text.contains(says), "{mpi} on {ranks} ranks:\n{text}");
             // Another program finds the file whole.
             match Command::new("ncvalidator").args(["-q", writes]).current_dir(place).output() {
-                Ok(out) => assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout)),
+                Ok(out) => {
+                    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stdout))
+                }
                 Err(_) => println!("skipped: ncvalidator is not installed"),
             }
         }
@@ -157,10 +162,15 @@ fn compile_and_run(source: &str, compiler: &str, says: &str, writes: &str) {
 
 #[test]
 fn a_fortran_77_program_writes_and_reads() {
-    compile_and_run("fixed.f", "mpif77", "fixed form: good", "fixed.nc");
+    compile_and_run("fixed.f", "mpif77", ["1", "3"], "fixed form: good", "fixed.nc");
 }
 
 #[test]
 fn a_fortran_90_program_with_the_module_writes_and_reads() {
-    compile_and_run("module.f90", "mpif90", "module: good", "module.nc");
+    compile_and_run("module.f90", "mpif90", ["1", "3"], "module: good", "module.nc");
+}
+
+#[test]
+fn the_patterns_of_btio_and_s3d_write_and_read() {
+    compile_and_run("kernels.f90", "mpif90", ["1", "4"], "kernels: good", "btio.nc");
 }

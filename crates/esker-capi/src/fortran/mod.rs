@@ -205,12 +205,7 @@ impl Lists {
     /// # Safety
     ///
     /// They are there.
-    pub(crate) unsafe fn new(
-        lists: *const Offset,
-        rank: usize,
-        num: c_int,
-        base: Offset,
-    ) -> Lists {
+    pub(crate) unsafe fn new(lists: *const Offset, rank: usize, num: c_int, base: Offset) -> Lists {
         let mut numbers = Vec::with_capacity(len(num) * rank);
         for list in 0..len(num) {
             // SAFETY: the caller vouches for the lists.

@@ -76,7 +76,18 @@ unsafe fn take_part(ncid: c_int, varid: c_int, call: Call, memory: MemoryType, r
     let buffer = Buffer::Typed(memory);
     let nothing = std::ptr::null_mut();
     // SAFETY: the call fails before it looks at any pointer.
-    unsafe { transfer::one(ncid, varid.wrapping_sub(1), call, Slab::Vara, [null(); 4], nothing, buffer, req) };
+    unsafe {
+        transfer::one(
+            ncid,
+            varid.wrapping_sub(1),
+            call,
+            Slab::Vara,
+            [null(); 4],
+            nothing,
+            buffer,
+            req,
+        )
+    };
 }
 
 /// `nf90mpi_put_var` and its kin.
@@ -196,7 +207,17 @@ pub(crate) unsafe fn varn(
         on_dense(&values, call, |call, address| {
             let (starts, counts) = (starts.as_ptr(), counts.as_ptr());
             let buffer = Buffer::Typed(memory);
-            transfer::list(ncid, varid.wrapping_sub(1), call, num, starts, counts, address, buffer, req)
+            transfer::list(
+                ncid,
+                varid.wrapping_sub(1),
+                call,
+                num,
+                starts,
+                counts,
+                address,
+                buffer,
+                req,
+            )
         })
     }
 }
@@ -239,7 +260,15 @@ pub(crate) unsafe fn put_att(
             len = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
         }
         let (name, bytes) = (name.as_ptr(), bytes.as_ptr().cast());
-        crate::attribute::put(*ncid, (*varid).wrapping_sub(1), name, xtype, len as Offset, bytes, Some(memory))
+        crate::attribute::put(
+            *ncid,
+            (*varid).wrapping_sub(1),
+            name,
+            xtype,
+            len as Offset,
+            bytes,
+            Some(memory),
+        )
     }
 }
 
