@@ -157,6 +157,9 @@
       if (nfmpi_issyserr(NF_ENOTVAR)) call bad('issyserr')
       if (.not. nfmpi_issyserr(2)) call bad('issyserr')
       call ok('close', nfmpi_close(ncid))
+! The test made it: a file with a name that no program has room for.
+      call same('a name that is too long', nfmpi_open(MPI_COMM_WORLD,
+     +    'long.nc', NF_NOWRITE, MPI_INFO_NULL, ncid), NF_EMAXNAME)
       call MPI_Finalize(err)
       if (rank .eq. 0) print *, 'fixed form: good'
       end

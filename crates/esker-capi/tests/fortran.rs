@@ -10,7 +10,7 @@ const PEER_INCLUDE: &str = "/usr/include/x86_64-linux-gnu/pnetcdf.inc";
 
 fn our_library() -> Option<PathBuf> {
     let exe = std::env::current_exe().ok()?;
-    let library = exe.ancestors().nth(2)?.join("libpnetcdf.so");
+    let library = exe.ancestors().nth(1)?.join("libpnetcdf.so");
     if !library.exists() {
         println!("skipped: libpnetcdf.so was not built");
         return None;
@@ -113,6 +113,19 @@ fn run(command: &mut Command) -> String {
     text
 }
 
+/// A classic file with one dimension, whose name has 400 characters: NC_MAX_NAME is 256.
+fn with_a_long_name() -> Vec<u8> {
+    let mut bytes = b"CDF\x01".to_vec();
+    for number in [0u32, 10, 1, 400] {
+        bytes.extend(number.to_be_bytes());
+    }
+    bytes.extend([b'd'; 400]);
+    for number in [3u32, 0, 0, 0, 0] {
+        bytes.extend(number.to_be_bytes());
+    }
+    bytes
+}
+
 /// Compiles a program with our files alone and runs it.
 fn compile_and_run(
     source: &str,
@@ -128,6 +141,7 @@ fn compile_and_run(
         let place = dir.path();
         std::fs::write(place.join("pnetcdf.inc"), pnetcdf::INCLUDE).unwrap();
         std::fs::write(place.join("pnetcdf.f90"), pnetcdf::MODULE).unwrap();
+        std::fs::write(place.join("long.nc"), with_a_long_name()).unwrap();
         for name in ["libpnetcdf.so", "libpnetcdf.so.0d"] {
             std::os::unix::fs::symlink(&library, place.join(name)).unwrap();
         }

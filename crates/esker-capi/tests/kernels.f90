@@ -125,8 +125,8 @@ contains
     grid = 0
     call MPI_Dims_create(nprocs, 3, grid, err)
     at = (/ mod(me, grid(1)), mod(me / grid(1), grid(2)), me / (grid(1) * grid(2)) /)
-    call random_number(y)
-    call random_number(u)
+    y = reshape((/ (me + k / 7d0, k=1, size(y)) /), shape(y))
+    u = reshape((/ (me - k / 9d0, k=1, size(u)) /), shape(u))
     p = 100 * me + 1
     t = 100 * me + 2
     call ok('create', nfmpi_create(MPI_COMM_WORLD, 's3d.nc', ior(NF_CLOBBER, NF_64BIT_DATA), &
