@@ -2,21 +2,16 @@
 //! with our include file and module and run on our library, under each MPI that is installed.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
+
+use compilers::{mpis, our_library, run};
+
+#[path = "common/compilers.rs"]
+mod compilers;
 
 const PEER: &str = "/usr/lib/x86_64-linux-gnu/libpnetcdf.so";
 const PEER_INCLUDE: &str = "/usr/include/x86_64-linux-gnu/pnetcdf.inc";
-
-fn our_library() -> Option<PathBuf> {
-    let exe = std::env::current_exe().ok()?;
-    let library = exe.ancestors().nth(1)?.join("libpnetcdf.so");
-    if !library.exists() {
-        println!("skipped: libpnetcdf.so was not built");
-        return None;
-    }
-    Some(library)
-}
 
 /// The names for Fortran that a library exports.
 fn exported(library: &Path) -> Option<BTreeSet<String>> {
@@ -88,29 +83,6 @@ fn no_line_of_the_include_file_is_too_long_for_fixed_form() {
     for line in pnetcdf::MODULE.lines() {
         assert!(line.len() <= 132, "{line}");
     }
-}
-
-/// The MPIs whose Fortran compilers are installed, and their launchers' flags.
-fn mpis() -> Vec<(&'static str, Vec<&'static str>)> {
-    let flags = ["--allow-run-as-root", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"];
-    let all = [("openmpi", flags.to_vec()), ("mpich", vec![])];
-    let installed = |(mpi, _): &(&str, Vec<&str>)| {
-        let found = Command::new(format!("mpif90.{mpi}")).arg("--version").output();
-        let found = found.is_ok_and(|out| out.status.success());
-        if !found {
-            println!("skipped: mpif90.{mpi} is not installed");
-        }
-        found
-    };
-    all.into_iter().filter(installed).collect()
-}
-
-fn run(command: &mut Command) -> String {
-    let out = command.output().unwrap();
-    let text =
-        format!("{}{}", String::from_utf8_lossy(&out.stdout), String::from_utf8_lossy(&out.stderr));
-    assert!(out.status.success(), "{command:?}:\n{text}");
-    text
 }
 
 /// A classic file with one dimension, whose name has 400 characters: NC_MAX_NAME is 256.
