@@ -435,11 +435,13 @@ fn every_data_procedure_writes_and_reads() {
         let compile = ["-O0", "-fcheck=all", "-fallow-argument-mismatch", "-w", "every.f90"];
         let link = ["-I.", "-L.", "-o", "program", "-lpnetcdf"];
         run(Command::new(&compiler).args(compile).args(link).current_dir(place));
-        for ranks in ["1", "2"] {
+        // One MPI is enough to see several ranks; MPICH takes long where cores are few.
+        let numbers_of_ranks: &[&str] = if mpi == "mpich" { &["1"] } else { &["1", "2"] };
+        for ranks in numbers_of_ranks {
             let text = run(Command::new("timeout")
                 .args(["-k", "5", "300", &format!("mpiexec.{mpi}")])
                 .args(&flags)
-                .args(["-n", ranks, "env"])
+                .args(["-n", *ranks, "env"])
                 .arg(format!("LD_LIBRARY_PATH={}", place.display()))
                 .arg("./program")
                 .current_dir(place));
