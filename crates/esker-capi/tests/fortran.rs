@@ -160,3 +160,9 @@ fn a_fortran_90_program_with_the_module_writes_and_reads() {
 fn the_patterns_of_btio_and_s3d_write_and_read() {
     compile_and_run("kernels.f90", "mpif90", ["1", "4"], "kernels: good", "btio.nc");
 }
+
+#[test]
+fn every_question_has_its_answer() {
+    let good = "questions: good";
+    compile_and_run("questions.f90", "mpif90", ["1", "3"], good, "questions.nc");
+}
