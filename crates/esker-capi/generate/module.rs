@@ -413,7 +413,7 @@ const SPECIAL: [(&str, &str, &str); 4] = [
     ("inq_libvers", "", "give_text(text, text_len, &version());"),
     ("strerror", "ncerr", "give_text(text, text_len, &error_words(*ncerr));"),
     ("strerrno", "ncerr", "give_text(text, text_len, &error_name_with(*ncerr, \"NF90\"));"),
-    ("issyserr", "ncerr", "return c_int::from(*ncerr > 0);"),
+    ("issyserr", "ncerr", "c_int::from(*ncerr > 0)"),
 ];
 
 /// The Rust functions that programs compiled with the module call.
