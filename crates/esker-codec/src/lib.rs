@@ -9,7 +9,7 @@
 //! use esker_codec::{Chunk, Pipeline, Scratch};
 //! use esker_format::ExternalType;
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let pipeline: Pipeline = "zfp,accuracy=0.01 crc32c".parse()?;
+//! let pipeline: Pipeline = "sz,abs=0.01 crc32c".parse()?;
 //! let chunk = Chunk::new(ExternalType::Float, &[40, 50]).native();
 //! pipeline.check(&chunk)?;
 //!
@@ -43,6 +43,7 @@ mod reader;
 mod real;
 mod scratch;
 mod special;
+mod sz;
 mod zarr;
 
 pub use chunk::{ByteOrder, Chunk};

@@ -11,6 +11,7 @@ mod f32;
 mod lz4;
 mod pco;
 mod shuffle;
+mod sz;
 mod zfp;
 mod zstd;
 
@@ -41,6 +42,7 @@ pub(crate) static TABLE: &[Entry] = &[
     Entry { id: 17, place: Place::Values(&f32::F32) },
     Entry { id: 32, place: Place::Packing(&pco::Pco) },
     Entry { id: 33, place: Place::Packing(&zfp::Zfp) },
+    Entry { id: 34, place: Place::Packing(&sz::Sz) },
 ];
 
 /// Where a filter stands in a pipeline, in this order.

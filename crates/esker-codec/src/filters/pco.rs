@@ -3,7 +3,7 @@
 use esker_format::ExternalType;
 use pco::ChunkConfig;
 use pco::data_types::Number;
-use pco::standalone::{simple_compress_into, simple_decompress_into};
+use pco::standalone::{DecompressorItem, FileDecompressor, simple_compress_into};
 
 use super::{Described, PackingFilter, Site, is_one_integer, one_integer};
 use crate::elements::Elements;
@@ -44,11 +44,63 @@ fn pack<T: Number>(numbers: &[T], level: usize, out: &mut Vec<u8>) -> Result<()>
 }
 
 fn unpack<T: Number>(input: &[u8], numbers: &mut [T]) -> Result<()> {
-    let progress =
-        simple_decompress_into(input, numbers).map_err(|error| CodecError::damaged(NAME, error))?;
-    if progress.n_processed != numbers.len() || !progress.finished {
-        let (found, expected) = (progress.n_processed, numbers.len());
-        return Err(CodecError::damaged(NAME, format!("{found} numbers instead of {expected}")));
+    let damaged = |error| CodecError::damaged(NAME, error);
+    let (file, mut left) = FileDecompressor::new(input).map_err(damaged)?;
+    let (expected, mut done) = (numbers.len(), 0);
+    loop {
+        check_claims::<T>(left)?;
+        match file.chunk_decompressor::<T, _>(left).map_err(damaged)? {
+            DecompressorItem::Chunk(mut chunk) => {
+                let count = chunk.n();
+                let Some(part) = numbers[done..].get_mut(..count) else {
+                    let found = done + count;
+                    let why = format!("{found} numbers or more where {expected} should be");
+                    return Err(CodecError::damaged(NAME, why));
+                };
+                chunk.read(part).map_err(damaged)?;
+                done += count;
+                left = chunk.into_src();
+            }
+            DecompressorItem::EndOfData(_) if done == expected => return Ok(()),
+            DecompressorItem::EndOfData(_) => {
+                let why = format!("{done} numbers where {expected} should be");
+                return Err(CodecError::damaged(NAME, why));
+            }
+        }
+    }
+}
+
+/// The largest window for repetitions, as a power of two; pco 1.0 writes at most 15.
+const WINDOW: u64 = 16;
+
+/// Looks at what a chunk of pco's claims before pco allocates for it: the length of a dictionary
+/// and of the window for repetitions. The place of these in the bits is that of pco's format 3
+/// and 4: type (8 bits), count (24), mode (4), what the mode needs, delta encoding (4), window (5).
+fn check_claims<T: Number>(chunk: &[u8]) -> Result<()> {
+    let bits = |at: usize, count: usize| {
+        (0..count).fold(0, |value, i| {
+            let byte = chunk.get((at + i) / 8).copied().unwrap_or(0);
+            value | u64::from(byte >> ((at + i) % 8) & 1) << i
+        })
+    };
+    let width = 8 * size_of::<T>();
+    let delta = match bits(32, 4) {
+        1 | 2 => 36 + width,
+        3 => 36 + 8,
+        4 => {
+            let entries = bits(36, 25) as usize;
+            let end = 64 + entries * width;
+            if end > chunk.len() * 8 {
+                let why = format!("a dictionary of {entries} numbers is longer than the chunk");
+                return Err(CodecError::damaged(NAME, why));
+            }
+            end
+        }
+        _ => 36,
+    };
+    if bits(delta, 4) == 2 && bits(delta + 4, 5) + 1 > WINDOW {
+        let why = format!("a window of 2^{} numbers", bits(delta + 4, 5) + 1);
+        return Err(CodecError::damaged(NAME, why));
     }
     Ok(())
 }

@@ -42,6 +42,10 @@ pub(crate) const LOSSY: &[&str] = &[
     "zfp,rel=0.001 zstd",
     "zfp,rate=8",
     "zfp,precision=12 crc32c",
+    "sz,abs=0.01",
+    "sz,rel=0.001",
+    "sz,rel=0.0001 zstd,1 crc32c",
+    "f32 sz,abs=0.5",
 ];
 
 pub(crate) fn pipeline(text: &str) -> Pipeline {
