@@ -149,16 +149,16 @@ impl Codes {
         put_varint(out, self.extra.bytes.len() as u64);
         out.extend_from_slice(&self.extra.bytes);
 
-        let starts: Vec<[u32; TOKENS]> = tables.iter().map(starts).collect();
+        let symbols: Vec<[Symbol; TOKENS]> = tables.iter().map(symbols).collect();
         let (mut state, mut words) = (LOW, Vec::with_capacity(self.tokens.len() / 16));
         for &(context, token) in self.tokens.iter().rev() {
-            let (table, token) = (usize::from(map[usize::from(context)]), usize::from(token));
-            let (frequency, start) = (u64::from(tables[table][token]), starts[table][token]);
-            if state >= frequency << (63 - BITS) {
+            let table = &symbols[usize::from(map[usize::from(context)])];
+            let symbol = &table[usize::from(token) % TOKENS];
+            if state >= symbol.limit {
                 words.push(state as u32);
                 state >>= 32;
             }
-            state = ((state / frequency) << BITS) + u64::from(start) + state % frequency;
+            state = symbol.after(state);
         }
         out.extend_from_slice(&state.to_le_bytes());
         words.iter().rev().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
@@ -245,12 +245,47 @@ fn normalise(counts: &Counts) -> Counts {
     table
 }
 
-fn starts(table: &Counts) -> Counts {
-    let mut next = 0;
+/// A token in a table, with its frequency's reciprocal: a division for each token would take most
+/// of the time.
+#[derive(Clone, Copy, Default)]
+struct Symbol {
+    /// States from here on are shortened first.
+    limit: u64,
+    reciprocal: u64,
+    shift: u32,
+    bias: u64,
+    complement: u64,
+}
+
+impl Symbol {
+    fn new(frequency: u32, start: u32) -> Symbol {
+        let limit = u64::from(frequency) << (63 - BITS);
+        let complement = u64::from(SCALE - frequency);
+        if frequency < 2 {
+            // Its quotient is the state itself; the largest reciprocal gives one less.
+            let bias = u64::from(start + SCALE - 1);
+            return Symbol { limit, reciprocal: u64::MAX, shift: 0, bias, complement };
+        }
+        // The quotient of every state below 2^63 by ⌈2^(shift + 64) / frequency⌉ is exact.
+        let shift = frequency.next_power_of_two().trailing_zeros() - 1;
+        let divided = (1u128 << (shift + 64)).div_ceil(frequency.into());
+        Symbol { limit, reciprocal: divided as u64, shift, bias: start.into(), complement }
+    }
+
+    /// (state / frequency) × 4096 + start + state % frequency.
+    #[inline(always)]
+    fn after(&self, state: u64) -> u64 {
+        let high = (u128::from(state) * u128::from(self.reciprocal) >> 64) as u64;
+        state + self.bias + (high >> self.shift) * self.complement
+    }
+}
+
+fn symbols(table: &Counts) -> [Symbol; TOKENS] {
+    let mut start = 0;
     table.map(|frequency| {
-        let start = next;
-        next += frequency;
-        start
+        let symbol = Symbol::new(frequency, start);
+        start += frequency;
+        symbol
     })
 }
 
@@ -365,5 +400,38 @@ impl<'a> Decoder<'a> {
     /// Whether everything was used up as an encoder would leave it.
     pub(super) fn ended_well(&self) -> bool {
         !self.over() && self.state == LOW && self.words.is_empty() && self.extra.left.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_is_divided_exactly_by_every_frequency() {
+        for frequency in 1..=SCALE {
+            let start = (SCALE - frequency) / 2;
+            let symbol = Symbol::new(frequency, start);
+            let whole = u64::from(frequency);
+            let edges = (0..64)
+                .flat_map(|i| [1u64 << i, (1 << i) - 1, whole << (i % 50), symbol.limit - 1 - i]);
+            for state in edges.chain((1..50).map(|i| (symbol.limit / 50 * i) | 1)) {
+                if (LOW..symbol.limit).contains(&state)
+                    || (state < symbol.limit && state >= LOW >> 31)
+                {
+                    let expected = ((state / whole) << BITS) + u64::from(start) + state % whole;
+                    assert_eq!(symbol.after(state), expected, "{state} by {frequency}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_code_is_its_token_and_the_bits_that_follow() {
+        for code in (0..100_000).chain(LARGEST - 100..=LARGEST) {
+            let (token, count, bits) = token(code);
+            assert_eq!((count, code), (base(token).0, base(token).1 | bits));
+            assert!(token < LITERAL);
+        }
     }
 }

@@ -49,7 +49,7 @@ fn collect<T: Real>(
         std::array::from_fn(|dim| (grid.len[dim] - first(dim)).div_ceil(2 * step));
     let total: usize = counts.iter().product();
     // A number of points that is odd, so that they do not fall into one plane.
-    let jump = (total / SAMPLE) | 1;
+    let jump = (total / SAMPLE.min(total / 16 + 64)) | 1;
     for mut point in (0..total).step_by(jump) {
         let mut at = [0; 4];
         for dim in (0..4).rev() {
