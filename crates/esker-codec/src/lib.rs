@@ -45,6 +45,7 @@ mod scratch;
 mod special;
 mod sz;
 mod zarr;
+mod zfp;
 
 pub use chunk::{ByteOrder, Chunk};
 pub use encode::{Encoded, FilterMask, checksum};

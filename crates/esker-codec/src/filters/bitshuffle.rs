@@ -55,12 +55,19 @@ impl BytesFilter for BitShuffle {
         out.resize(start + input.len(), 0);
         let out = &mut out[start..];
         let groups = input.len() / (8 * width);
-        for (g, group) in input.chunks_exact(8 * width).enumerate() {
+        for (b, block) in input[..groups * 8 * width].chunks(8 * 8 * width).enumerate() {
             for byte in 0..width {
-                let column = std::array::from_fn(|i| group[i * width + byte]);
-                let rows = transpose(u64::from_le_bytes(column)).to_le_bytes();
-                for (bit, row) in rows.into_iter().enumerate() {
-                    out[(byte * 8 + bit) * groups + g] = row;
+                // Eight groups together, so that eight bytes of a row are written at once.
+                let mut rows = [[0; 8]; 8];
+                for (g, group) in block.chunks_exact(8 * width).enumerate() {
+                    let column = std::array::from_fn(|i| group[i * width + byte]);
+                    let bits = transpose(u64::from_le_bytes(column)).to_le_bytes();
+                    rows.iter_mut().zip(bits).for_each(|(row, bits)| row[g] = bits);
+                }
+                let count = block.len() / (8 * width);
+                for (bit, row) in rows.iter().enumerate() {
+                    let start = (byte * 8 + bit) * groups + b * 8;
+                    out[start..start + count].copy_from_slice(&row[..count]);
                 }
             }
         }
@@ -79,12 +86,18 @@ impl BytesFilter for BitShuffle {
         let room = out.len();
         let out = whole_elements(NAME, width, input, out, room)?;
         let groups = input.len() / (8 * width);
-        for (g, group) in out.chunks_exact_mut(8 * width).enumerate() {
+        for (b, block) in out[..groups * 8 * width].chunks_mut(8 * 8 * width).enumerate() {
+            let count = block.len() / (8 * width);
             for byte in 0..width {
-                let rows = std::array::from_fn(|bit| input[(byte * 8 + bit) * groups + g]);
-                let column = transpose(u64::from_le_bytes(rows)).to_le_bytes();
-                for (i, value) in column.into_iter().enumerate() {
-                    group[i * width + byte] = value;
+                let mut rows = [[0; 8]; 8];
+                for (bit, row) in rows.iter_mut().enumerate() {
+                    let start = (byte * 8 + bit) * groups + b * 8;
+                    row[..count].copy_from_slice(&input[start..start + count]);
+                }
+                for (g, group) in block.chunks_exact_mut(8 * width).enumerate() {
+                    let bits = rows.map(|row| row[g]);
+                    let column = transpose(u64::from_le_bytes(bits)).to_le_bytes();
+                    column.iter().enumerate().for_each(|(i, &x)| group[i * width + byte] = x);
                 }
             }
         }

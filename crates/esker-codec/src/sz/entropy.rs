@@ -275,7 +275,7 @@ impl Symbol {
     /// (state / frequency) × 4096 + start + state % frequency.
     #[inline(always)]
     fn after(&self, state: u64) -> u64 {
-        let high = (u128::from(state) * u128::from(self.reciprocal) >> 64) as u64;
+        let high = ((u128::from(state) * u128::from(self.reciprocal)) >> 64) as u64;
         state + self.bias + (high >> self.shift) * self.complement
     }
 }
