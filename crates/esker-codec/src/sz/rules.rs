@@ -80,7 +80,7 @@ fn collect<T: Real>(
 
 /// The variance of the errors of neighbours, as a share of the bound squared, that a rule is
 /// charged with. Evenly spread errors would have 1 / 3; most are smaller, and 0.1 chose best on
-/// the shared volumes (0 and 1 / 3 lost 10 and 40 % on the acoustic wave at a loose bound).
+/// the shared volumes (0 and 1 / 3 lost 10 and 36 % on the acoustic wave at a loose bound).
 const NOISE: f64 = 0.1;
 
 /// The sum of squares of the weights of linear and of cubic interpolation.
