@@ -2,7 +2,7 @@
 """Our sz codec beside SZ3 (PyPI: pysz) on the volumes of the shared test data.
 
     pip install numpy pysz
-    python crates/esker-codec/compare/sz3.py > table.md
+    python crates/esker-codec/compare/sz3.py [--crop N] > table.md
 
 Both get the same absolute bound: a share of the range of the ordinary values. SZ3 knows no fill
 values; where a volume has them, SZ3 is also given the volume with the fill values replaced by the
@@ -24,7 +24,7 @@ BENCH = ["cargo", "bench", "-q", "-p", "esker-codec", "--bench", "volumes", "--"
 
 
 def bench(*arguments):
-    run = subprocess.run(BENCH + list(arguments), cwd=ROOT, check=True, capture_output=True, text=True)
+    run = subprocess.run(BENCH + list(arguments) + sys.argv[1:], cwd=ROOT, check=True, capture_output=True, text=True)
     return [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
 
 

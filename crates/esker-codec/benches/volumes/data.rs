@@ -24,6 +24,22 @@ impl Volume {
         (low.into(), high.into())
     }
 
+    /// The middle, at most `most` long in every dimension.
+    pub(crate) fn crop(&self, most: usize) -> Volume {
+        let shape: Vec<usize> = self.shape.iter().map(|&len| len.min(most)).collect();
+        let count: usize = shape.iter().product();
+        let value = |mut point: usize| {
+            let (mut at, mut stride) = (0, 1);
+            for (&len, &whole) in shape.iter().zip(&self.shape).rev() {
+                at += (point % len + (whole - len) / 2) * stride;
+                point /= len;
+                stride *= whole;
+            }
+            self.values[at]
+        };
+        Volume { name: self.name, values: (0..count).map(value).collect(), shape, fill: self.fill }
+    }
+
     /// As `NAME_LENxLENxLEN_FILL.f32`.
     pub(crate) fn export(&self, dir: &Path) -> io::Result<()> {
         let shape: Vec<String> = self.shape.iter().map(usize::to_string).collect();

@@ -1,10 +1,12 @@
 //! All codecs on real volumes: ratio, speed, and the error that was reached.
 //!
-//! `cargo bench -p esker-codec --bench volumes [-- --json] [--only TEXT]… [--export DIR]`
+//! `cargo bench -p esker-codec --bench volumes [-- --json] [--only TEXT]… [--crop N]
+//! [--export DIR]`
 //!
-//! The volumes are those of the shared test data, each encoded as one chunk. Speeds are MB of
+//! The volumes are those of the shared test data, each encoded as one chunk; with `--crop N` only
+//! the middle of each, at most N long in every dimension. Speeds are MB of
 //! elements per second of this thread's CPU time where the system tells it, because the machine
-//! may be busy; the best of three. The error is the largest, as a share of the bound (for filters
+//! may be busy; the mean of some calls. The error is the largest, as a share of the bound (for filters
 //! without a bound, of the range), and PSNR is of the ordinary values. `--export` writes the
 //! volumes as raw little-endian numbers, for `compare/sz3.py`.
 
@@ -13,7 +15,7 @@ mod data;
 
 use clock::Clock;
 use data::Volume;
-use esker_codec::{Chunk, Pipeline, Scratch};
+use esker_codec::{Chunk, FilterMask, Pipeline, Scratch};
 use esker_format::ExternalType;
 use serde_json::json;
 
@@ -52,6 +54,18 @@ struct Row {
     psnr: f64,
 }
 
+/// The mean time of one call, after one that warms up. The system's clock of CPU time may go in
+/// steps of some milliseconds, so there are as many calls as fill a tenth of a second.
+fn seconds(mut call: impl FnMut()) -> f64 {
+    call();
+    let (clock, mut calls) = (Clock::start(), 0);
+    while calls < 3 || clock.seconds() < 0.1 {
+        call();
+        calls += 1;
+    }
+    clock.seconds() / f64::from(calls)
+}
+
 fn measure(volume: &Volume, text: &str, bound: Option<(f64, f64)>) -> Row {
     let pipeline: Pipeline = text.parse().expect("a pipeline");
     let fill = volume.fill.map(f32::to_be_bytes);
@@ -62,19 +76,15 @@ fn measure(volume: &Volume, text: &str, bound: Option<(f64, f64)>) -> Row {
     let elements: Vec<u8> = volume.values.iter().flat_map(|x| x.to_be_bytes()).collect();
     let (mut stored, mut back) = (Vec::new(), vec![0; elements.len()]);
     let mut scratch = Scratch::new();
-    let (mut encode, mut decode) = (f64::INFINITY, f64::INFINITY);
-    for _ in 0..3 {
+    let mut mask = FilterMask::default();
+    let encode = seconds(|| {
         stored.clear();
-        let clock = Clock::start();
-        let encoded =
-            pipeline.encode(&chunk, &elements, &mut stored, &mut scratch).expect("it encodes");
-        encode = encode.min(clock.seconds());
-        let clock = Clock::start();
-        pipeline
-            .decode(&chunk, encoded.mask, &stored, &mut back, &mut scratch)
-            .expect("it decodes");
-        decode = decode.min(clock.seconds());
-    }
+        let encoded = pipeline.encode(&chunk, &elements, &mut stored, &mut scratch);
+        mask = encoded.expect("it encodes").mask;
+    });
+    let decode = seconds(|| {
+        pipeline.decode(&chunk, mask, &stored, &mut back, &mut scratch).expect("it decodes")
+    });
     let (low, high) = volume.range();
     let (mut largest, mut squares, mut count) = (0f64, 0f64, 0usize);
     for (x, y) in volume.values.iter().zip(back.as_chunks::<4>().0) {
@@ -102,13 +112,14 @@ fn measure(volume: &Volume, text: &str, bound: Option<(f64, f64)>) -> Row {
 }
 
 fn main() {
-    let (mut as_json, mut only, mut export) = (false, Vec::new(), None);
+    let (mut as_json, mut only, mut export, mut crop) = (false, Vec::new(), None, None);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--json" => as_json = true,
             "--only" => only.extend(arguments.next()),
             "--export" => export = arguments.next(),
+            "--crop" => crop = arguments.next().and_then(|n| n.parse().ok()),
             _ => {}
         }
     }
@@ -117,6 +128,7 @@ fn main() {
         return;
     };
     for volume in &volumes {
+        let volume = &volume.crop(crop.unwrap_or(usize::MAX));
         if let Some(dir) = &export {
             volume.export(dir.as_ref()).expect("the volume is written");
             continue;

@@ -187,43 +187,64 @@ fn sum(a: &Counts, b: &Counts) -> Counts {
     std::array::from_fn(|token| a[token] + b[token])
 }
 
+/// Contexts that share a table.
+struct Cluster {
+    counts: Counts,
+    cost: f64,
+    members: Vec<usize>,
+}
+
+impl Cluster {
+    fn join(&mut self, other: Cluster) {
+        self.counts = sum(&self.counts, &other.counts);
+        self.cost = cost(&self.counts);
+        self.members.extend(other.members);
+    }
+}
+
 /// Puts contexts together as long as fewer tables save more than they cost. Gives the table of
 /// each context, and the tables' counts.
 fn cluster(contexts: &[Counts]) -> (Vec<u8>, Vec<Counts>) {
-    let mut clusters: Vec<(Counts, f64, Vec<usize>)> = Vec::new();
+    let mut clusters: Vec<Cluster> = Vec::new();
     for (context, counts) in contexts.iter().enumerate() {
         if counts.iter().any(|&count| count > 0) {
-            clusters.push((*counts, cost(counts), vec![context]));
+            let members = vec![context];
+            clusters.push(Cluster { counts: *counts, cost: cost(counts), members });
         }
     }
     // Neighbours first: there are many of them, and they are much alike.
-    for reach in [1, usize::MAX] {
-        loop {
-            let mut best = (0.0, 0, 0);
-            for i in 0..clusters.len() {
-                for j in i + 1..clusters.len().min(i.saturating_add(reach).saturating_add(1)) {
-                    let (a, b) = (&clusters[i], &clusters[j]);
-                    let gain = a.1 + b.1 - cost(&sum(&a.0, &b.0));
-                    if gain > best.0 {
-                        best = (gain, i, j);
-                    }
-                }
+    let gain = |a: &Cluster, b: &Cluster| a.cost + b.cost - cost(&sum(&a.counts, &b.counts));
+    let mut gains: Vec<f64> = clusters.windows(2).map(|pair| gain(&pair[0], &pair[1])).collect();
+    while let Some(i) = (0..gains.len()).max_by(|&i, &j| gains[i].total_cmp(&gains[j])) {
+        if gains[i] <= 0.0 {
+            break;
+        }
+        let right = clusters.remove(i + 1);
+        clusters[i].join(right);
+        gains.remove(i);
+        for j in i.saturating_sub(1)..=i {
+            if let (Some(gain_of), Some(pair)) = (gains.get_mut(j), clusters.get(j..j + 2)) {
+                *gain_of = gain(&pair[0], &pair[1]);
             }
-            let (gain, i, j) = best;
-            if gain <= 0.0 {
-                break;
+        }
+    }
+    // Then any two.
+    loop {
+        let pairs = (0..clusters.len()).flat_map(|i| (0..i).map(move |j| (j, i)));
+        let gained = pairs.map(|(i, j)| (gain(&clusters[i], &clusters[j]), i, j));
+        match gained.max_by(|a, b| a.0.total_cmp(&b.0)) {
+            Some((gain, i, j)) if gain > 0.0 => {
+                let other = clusters.remove(j);
+                clusters[i].join(other);
             }
-            let (counts, _, members) = clusters.remove(j);
-            let merged = sum(&clusters[i].0, &counts);
-            clusters[i].2.extend(members);
-            (clusters[i].0, clusters[i].1) = (merged, cost(&merged));
+            _ => break,
         }
     }
     let mut map = vec![0; contexts.len()];
-    for (table, (_, _, members)) in clusters.iter().enumerate() {
-        members.iter().for_each(|&context| map[context] = table as u8);
+    for (table, cluster) in clusters.iter().enumerate() {
+        cluster.members.iter().for_each(|&context| map[context] = table as u8);
     }
-    (map, clusters.into_iter().map(|(counts, ..)| counts).collect())
+    (map, clusters.into_iter().map(|cluster| cluster.counts).collect())
 }
 
 /// Frequencies that sum to `SCALE`, none zero that was not.
