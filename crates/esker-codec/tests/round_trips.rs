@@ -195,3 +195,14 @@ fn constant_chunks_are_tiny() {
         }
     }
 }
+
+#[test]
+fn a_scratch_may_go_to_another_thread() {
+    let mut scratch = Scratch::new();
+    let chunk = Chunk::new(ExternalType::Float, &[64]);
+    let bytes = contents(1, 3, ExternalType::Float, 64);
+    for text in ["deflate", "zstd", "pco", "sz,abs=1", "zfp,accuracy=1"] {
+        there_and_back(&pipeline(text), &chunk, &bytes, &mut scratch).expect("it works");
+        scratch = std::thread::spawn(move || scratch).join().expect("it comes back");
+    }
+}
