@@ -30,9 +30,9 @@ impl Dataset {
             let variable = &self.header.schema.vars.as_slice()[put.var.0];
             let step = record_step(&self.header, variable);
             let Some(container) = &mut self.container else { return Ok(()) };
-            let epoch = container.epoch;
+            let (epoch, filters) = (container.epoch, container.view.filters(put.var));
             let Some(writer) = container.writer() else { return Ok(()) };
-            writer.append(put, step, epoch, report)?;
+            writer.append(put, step, epoch, filters.as_deref(), report)?;
             // What was appended before a failure is there.
             self.records = self.records.max(put.records);
         }

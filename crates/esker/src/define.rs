@@ -18,6 +18,7 @@ use crate::container::{self, Container};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::hints::{Hints, Layout};
+use crate::log::{FILTERS, Filtered};
 use crate::numbering::{FileOrder, Numbering};
 use crate::options::{CreateOptions, FillMode};
 use crate::report::Report;
@@ -265,6 +266,31 @@ impl Define {
                 Ok(())
             }
             None => Err(self.base.schema_error(SchemaError::NoSuchVar { id: var.0, defined })),
+        }
+    }
+
+    /// Lets the variable's values go through filters before they are stored: names and parameters
+    /// with blanks between them, as `shuffle zstd,3` (docs/codecs.md has all). For variables of a
+    /// [`Layout::Log`]; the attribute `__filters` says which.
+    pub fn set_filters(&mut self, var: VarId, filters: &str) -> Result<()> {
+        let defined = self.schema.vars.len();
+        let Some(variable) = self.schema.variable(var) else {
+            return Err(self.base.schema_error(SchemaError::NoSuchVar { id: var.0, defined }));
+        };
+        let refuse = |why: String| {
+            let (path, name) = (&self.base.path, &variable.name);
+            Err(Error::Filter(format!("{}: variable {name:?}: {why}", path.display())))
+        };
+        if !self.is_container() {
+            return refuse("variables of a classic file have no filters".to_string());
+        }
+        if self.before.as_ref().is_some_and(|b| b.header.schema.vars.get(&variable.name).is_some())
+        {
+            return refuse("filters are set when a variable is defined".to_string());
+        }
+        match Filtered::new(filters, variable) {
+            Ok(filtered) => self.put_attr(var, FILTERS, filtered.attribute()),
+            Err(why) => refuse(why),
         }
     }
 

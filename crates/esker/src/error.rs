@@ -35,6 +35,10 @@ pub enum Error {
         why: String,
     },
 
+    /// Filters that values cannot pass.
+    #[error("the filters failed: {0}")]
+    Filter(String),
+
     /// A definition that cannot be made.
     #[error("{}: {source}", path.display())]
     Schema {
