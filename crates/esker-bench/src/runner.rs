@@ -23,6 +23,8 @@ use crate::{maps_folder, peer, plan_file, process};
 pub enum Library {
     /// Esker on one kind of ranks.
     Esker(Ranks),
+    /// Esker behind PnetCDF's interface: the peer's compiled program with our library.
+    Capi,
     /// PnetCDF on OpenMPI, as Debian packages it.
     Pnetcdf(MpiIo),
     /// Plain writes and reads from the same kind of ranks as Esker's.
@@ -35,6 +37,7 @@ impl Library {
         match self {
             Library::Esker(Ranks::Threads) => "esker",
             Library::Esker(Ranks::Mpi) => "esker-mpi",
+            Library::Capi => "esker-capi",
             Library::Pnetcdf(MpiIo::Ompio) => "pnetcdf",
             Library::Pnetcdf(MpiIo::Romio) => "pnetcdf-romio",
             Library::Posix(_) => "posix",
@@ -85,6 +88,9 @@ pub struct Options {
     pub scale: Scale,
     /// Esker's ranks; the first kind is what the peers are compared with.
     pub comm: Vec<Ranks>,
+    /// A folder with Esker's `libpnetcdf.so`: the peer's compiled program runs on that first,
+    /// with `LD_LIBRARY_PATH` the only difference, and the rest is compared with it.
+    pub capi: Option<PathBuf>,
     /// The peers.
     pub peers: Vec<Peer>,
     /// How often each is run.
@@ -111,6 +117,7 @@ impl Options {
             ranks: 2,
             scale: Scale::default(),
             comm: vec![Ranks::Threads],
+            capi: None,
             peers: vec![Peer::Pnetcdf],
             repeat: 5,
             dir: dir.into(),
@@ -129,7 +136,8 @@ impl Options {
             Peer::PnetcdfRomio => Library::Pnetcdf(MpiIo::Romio),
             Peer::Posix => Library::Posix(ranks),
         });
-        self.comm.iter().copied().map(Library::Esker).chain(peers).collect()
+        let capi = self.capi.iter().map(|_| Library::Capi);
+        capi.chain(self.comm.iter().copied().map(Library::Esker)).chain(peers).collect()
     }
 }
 
@@ -254,11 +262,14 @@ impl Bench<'_> {
     fn once(&self, library: Library, plan: &Path, file: &Path) -> Result<Measurement, String> {
         let Options { ranks, sync, limit, .. } = *self.options;
         let (engine, kind) = match library {
-            Library::Pnetcdf(mpi_io) => {
+            Library::Pnetcdf(_) | Library::Capi => {
                 let program = peer::pnetcdf(&peer::cache_folder(&self.options.dir))?;
                 let mut command = peer::mpiexec(ranks);
-                if mpi_io == MpiIo::Romio {
+                if library == Library::Pnetcdf(MpiIo::Romio) {
                     command.args(["--mca", "io", "romio321"]);
+                }
+                if let (Library::Capi, Some(folder)) = (library, &self.options.capi) {
+                    command.env("LD_LIBRARY_PATH", folder);
                 }
                 command.arg(program).arg(plan).arg(file);
                 command.arg(if sync { "sync" } else { "nosync" });
