@@ -40,18 +40,21 @@ fn main() {
         };
         let about: Vec<String> = function.arguments.iter().filter_map(named).collect();
         let about = about.join(", ");
-        let leave = match function.returns {
-            "int" => format!("crate::codes::leave(\"{}\", &[{about}], code)", function.name),
-            _ => "code".to_string(),
+        let call = format!("unsafe {{ {} }}", function.body);
+        let call = match function.returns {
+            "int" => format!(
+                "let code = {call};\n    crate::codes::leave(\"{}\", &[{about}], code)",
+                function.name
+            ),
+            _ => call,
         };
         let _ = writeln!(
             exports,
             "/// C's `{name}`.\n///\n/// # Safety\n///\n/// As in C.\n#[unsafe(no_mangle)]\n\
              pub unsafe extern \"C\" fn {name}({}) -> {returns} {{\n    \
              // SAFETY: the caller keeps C's contract of the function of this name.\n    \
-             let code = unsafe {{ {} }};\n    {leave}\n}}",
+             {call}\n}}",
             arguments.join(", "),
-            function.body,
             name = function.name,
         );
         let arguments: Vec<String> = function
