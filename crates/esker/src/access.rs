@@ -386,7 +386,7 @@ impl Dataset {
         purpose: Purpose,
     ) -> Result<Checked> {
         let space = match purpose {
-            Purpose::Write { .. } if self.container.is_some() => Space::Log,
+            Purpose::Write { .. } if self.appends() => Space::Log,
             _ => Space::File,
         };
         selection.check(&self.header, var, self.records, purpose, space).map_err(|source| {
@@ -414,9 +414,8 @@ impl Dataset {
     }
 
     fn require_present(&self, var: VarId, checked: &Checked) -> Result<()> {
-        self.see_own()?;
         let end = checked.extent.end();
-        let file_len = self.file.len()?;
+        let file_len = self.see_own()?.len()?;
         if end > file_len { Err(self.short(var, end, file_len)) } else { Ok(()) }
     }
 

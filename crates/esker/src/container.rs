@@ -535,7 +535,7 @@ fn publish(base: &Base, manifest: &Manifest, durable: bool) -> Result<()> {
 }
 
 /// A number that no other session has.
-fn identity() -> u64 {
+pub(crate) fn identity() -> u64 {
     // The standard library seeds its maps from the system's random numbers.
     RandomState::new().build_hasher().finish()
 }

@@ -12,6 +12,7 @@ use esker_format::{
 use esker_store::{Access, CreateMode, File, Store};
 
 use crate::base::{Base, agree, broadcast_parts};
+use crate::burst::Burst;
 use crate::commit::{self, Committed};
 use crate::common::Common;
 use crate::container::{self, Container};
@@ -41,6 +42,8 @@ pub struct Define {
     /// Each variable's own fill mode, where it has one.
     fills: Vec<Option<FillMode>>,
     before: Option<Before>,
+    /// The logs before the file, if there are any.
+    burst: Option<Box<Burst>>,
     /// Files that hold the place of a new dataset until it is committed.
     placeholders: Vec<PathBuf>,
     /// Whether something was renamed or deleted, which cannot be merged.
@@ -98,12 +101,13 @@ impl Define {
                 placeholders.push(base.path.clone());
             }
         }
-        let define = Define {
+        let mut define = Define {
             base,
             schema: Schema::new(options.version),
             file_order: None,
             fills: Vec::new(),
             before: None,
+            burst: None,
             placeholders,
             removed: false,
         };
@@ -111,6 +115,7 @@ impl Define {
         let base = &define.base;
         if classic {
             base.by_root(|| Ok(base.store.create(&base.new_path(), CreateMode::Truncate)?))?;
+            define.burst = Burst::start(base)?;
         }
         Ok(define)
     }
@@ -118,6 +123,7 @@ impl Define {
     pub(crate) fn redefine(
         base: Base,
         before: Before,
+        burst: Option<Box<Burst>>,
         numbering: Option<Numbering>,
         fills: Vec<Option<FillMode>>,
     ) -> Define {
@@ -131,7 +137,7 @@ impl Define {
             }
         };
         let (before, placeholders) = (Some(before), Vec::new());
-        Define { base, schema, file_order, fills, before, placeholders, removed: false }
+        Define { base, schema, file_order, fills, before, burst, placeholders, removed: false }
     }
 
     /// The file.
@@ -362,7 +368,9 @@ impl Define {
                 let numbering = Numbering::of(&self.schema, &header.schema);
                 let base = self.base.clone();
                 let parts = (committed, header, records);
-                Ok(Dataset::new(base, parts, fills, numbering))
+                let mut dataset = Dataset::new(base, parts, fills, numbering);
+                dataset.stand_behind(self.burst.take());
+                Ok(dataset)
             }
             Err(error) => Err(EnddefError { define: Box::new(self), error: Box::new(error) }),
         }
@@ -452,6 +460,9 @@ impl Drop for Define {
         // file beside the dataset is not worth an error: the next creation reuses it.
         for path in &self.placeholders {
             let _ = self.base.store.remove(path);
+        }
+        if let Some(burst) = &mut self.burst {
+            burst.discard(&self.base);
         }
     }
 }

@@ -39,6 +39,15 @@ pub enum Error {
     #[error("the filters failed: {0}")]
     Filter(String),
 
+    /// Something is wrong with the logs before a classic file.
+    #[error("{}: burst buffer: {why}", path.display())]
+    BurstBuffer {
+        /// The classic file.
+        path: PathBuf,
+        /// What, and what to do.
+        why: String,
+    },
+
     /// A definition that cannot be made.
     #[error("{}: {source}", path.display())]
     Schema {

@@ -60,8 +60,10 @@
 mod access;
 mod appending;
 mod base;
+mod burst;
 mod commit;
 mod common;
+mod conflict;
 mod container;
 mod dataset;
 mod define;
@@ -96,6 +98,7 @@ mod wire;
 
 pub use access::Outcomes;
 pub use base::read_header_noting;
+pub use burst::{FlushToken, RecoverOptions, Recovery, recover};
 pub use dataset::Dataset;
 pub use define::{Define, EnddefError};
 pub use error::{Error, MemoryError, Result, SelectionError};

@@ -84,6 +84,8 @@ impl CreateOptions {
 pub struct OpenOptions {
     pub(crate) writable: bool,
     pub(crate) container_version: Option<u64>,
+    /// Whether a burst buffer may stand before it.
+    pub(crate) burst: bool,
     pub(crate) fill: FillMode,
     pub(crate) fill_grown: bool,
     pub(crate) short_file: bool,
@@ -98,6 +100,7 @@ impl Default for OpenOptions {
         OpenOptions {
             writable: false,
             container_version: None,
+            burst: true,
             fill: FillMode::Fill,
             fill_grown: true,
             short_file: false,

@@ -15,6 +15,11 @@ use crate::plan::Extent;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(u64);
 
+impl RequestId {
+    /// Of a request that nobody waits for: it comes from a log.
+    pub(crate) const REPLAYED: RequestId = RequestId(u64::MAX);
+}
+
 /// Which way a request moves data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {

@@ -466,8 +466,13 @@ pub(crate) unsafe fn sync(ncid: c_int) -> c_int {
 }
 
 pub(crate) unsafe fn flush(ncid: c_int) -> c_int {
-    // What was written is in the file already; there is no other tier.
-    files::with(ncid, |_| Ok(()))
+    files::with(ncid, |file| {
+        if file.is_defining() || file.read_only {
+            return Ok(());
+        }
+        let comm = file.comm.clone();
+        file.dataset()?.flush().map_err(|e| together(&*comm, &e))
+    })
 }
 
 pub(crate) unsafe fn sync_numrecs(ncid: c_int) -> c_int {
@@ -548,7 +553,12 @@ pub(crate) unsafe fn close(ncid: c_int) -> c_int {
     }
     let comm = file.comm.clone();
     match std::mem::replace(&mut file.state, State::Lost) {
-        State::Data(dataset) => first(dataset.close().map_err(|e| together(&*comm, &e))),
+        State::Data(dataset) => {
+            for note in dataset.notes().iter().filter(|_| verbose()) {
+                eprintln!("pnetcdf: {note}");
+            }
+            first(dataset.close().map_err(|e| together(&*comm, &e)));
+        }
         State::Define(define) => define.abort(),
         State::Lost => {}
     }

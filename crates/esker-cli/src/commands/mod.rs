@@ -15,6 +15,7 @@ mod man;
 mod offsets;
 mod opening;
 mod ranks;
+mod recover;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -60,6 +61,7 @@ enum Command {
     Offsets(offsets::Arguments),
     Copy(copy::Arguments),
     Diff(diff::Arguments),
+    Recover(recover::Arguments),
     Demo(demo::Arguments),
     Bench(bench::Arguments),
     BenchWorker(bench::WorkerArguments),
@@ -82,6 +84,7 @@ impl Command {
             | Command::Offsets(_)
             | Command::Copy(_)
             | Command::Diff(_)
+            | Command::Recover(_)
             | Command::Bench(_)
             | Command::Completions(_)
             | Command::Man(_) => false,
@@ -140,6 +143,7 @@ fn dispatch(command: Command, screen: &mut Screen) -> Ended {
         Command::Offsets(arguments) => offsets::run(&arguments, screen),
         Command::Copy(arguments) => copy::run(&arguments, screen),
         Command::Diff(arguments) => diff::run(&arguments, screen),
+        Command::Recover(arguments) => recover::run(&arguments, screen),
         Command::Demo(arguments) => demo::run(&arguments, screen),
         Command::Bench(arguments) => bench::run(&arguments, screen),
         Command::BenchWorker(arguments) => bench::work(&arguments, screen),

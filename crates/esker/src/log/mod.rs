@@ -17,8 +17,8 @@ mod view;
 mod writer;
 
 pub(crate) use filtered::{ATTRIBUTE as FILTERS, Filtered};
-pub(crate) use index::Index;
 pub use index::LogDamage;
+pub(crate) use index::{Index, definition};
 pub(crate) use memo::{Memo, Parts};
 pub(crate) use sorted::SortedRuns;
 pub(crate) use source::LogSource;

@@ -44,6 +44,8 @@ pub(crate) struct View {
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) index: Index,
+    /// Records that the file underneath has; the others are not filled there yet.
+    pub(crate) under_records: u64,
     header: Header,
     head: Vec<u8>,
     /// Variables without records by where they begin, and those with.
@@ -220,7 +222,7 @@ impl View {
             for want in wants {
                 let len = (want.to - want.from) * width;
                 let target = &mut out[want.at as usize..(want.at + len) as usize];
-                self.lay_rest(stretch, want.from * width, target)?;
+                self.lay_rest(state, stretch, want.from * width, target)?;
             }
         }
         // Oldest first: what is newer comes to lie over it.
@@ -241,16 +243,19 @@ impl View {
     /// Lays what is there where no entry is.
     fn lay_rest(
         &self,
+        state: &State,
         stretch: &Stretch<'_>,
         from: u64,
         out: &mut [u8],
     ) -> esker_store::Result<()> {
+        let is_record = state.header.schema.is_record(stretch.variable);
+        let is_there = !is_record || stretch.record < state.under_records;
         match &self.under {
-            Some(file) => {
+            Some(file) if is_there => {
                 let n = file.read_at(stretch.begin + from, out)?;
                 out[n..].fill(0);
             }
-            None => {
+            _ => {
                 let fill = values::fill_bytes(stretch.variable);
                 let mut done = fill.len().min(out.len());
                 out[..done].copy_from_slice(&fill[..done]);
@@ -424,8 +429,9 @@ impl View {
 impl State {
     fn new(index: Index, header: Header) -> State {
         let (head, fixed, records) = (Vec::new(), Vec::new(), Vec::new());
-        let filters = HashMap::new();
-        let mut state = State { index, header, head, fixed, records, end: 0, filters };
+        let (filters, under_records) = (HashMap::new(), 0);
+        let mut state =
+            State { index, under_records, header, head, fixed, records, end: 0, filters };
         state.place();
         state
     }

@@ -320,19 +320,21 @@ impl LogWriter {
         self.data_end + self.buffer.len() as u64
     }
 
-    /// Says in the log that everything in it has been replayed.
-    pub(crate) fn mark_applied(&mut self, report: &mut Report) -> Result<()> {
-        self.flush(report)?;
-        self.pending.extend(FrameWriter::applied());
-        self.write_pending(report)
-    }
-
-    /// Begins anew behind a head of `head` bytes; what was there is gone.
-    pub(crate) fn restart(&mut self, head: u64) -> Result<()> {
-        // The metadata first: payloads that nothing describes do no harm.
-        self.meta.set_len(head)?;
-        self.data.set_len(0)?;
-        (self.meta_end, self.data_end) = (head, 0);
+    /// Says that everything in the log has been replayed, up to `epoch` on all ranks, and begins
+    /// anew behind a head of `head` bytes. Whenever it is interrupted, either all entries are there
+    /// and nothing was said, or the log says it: at its end, then at its beginning. The data log is
+    /// cut by the caller, if at all: payloads that nothing describes do no harm.
+    pub(crate) fn restart(&mut self, head: u64, epoch: u64, report: &mut Report) -> Result<()> {
+        let mark = FrameWriter::applied(epoch);
+        let end = head + mark.len() as u64;
+        if self.meta_end > end {
+            self.meta.write_at(self.meta_end, &mark)?;
+            report.writes += 1;
+        }
+        self.meta.write_at(head, &mark)?;
+        report.writes += 1;
+        self.meta.set_len(end)?;
+        (self.meta_end, self.data_end) = (end, 0);
         self.buffer.clear();
         self.pending.clear();
         self.frame = FrameWriter::new(0, 0);
