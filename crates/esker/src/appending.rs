@@ -3,15 +3,16 @@
 use std::time::Instant;
 
 use esker_comm::{ReduceOp, Reduction};
-use esker_format::{Header, Variable};
+use esker_format::{Header, VarId, Variable, values};
 
 use crate::dataset::Dataset;
 use crate::engine::{count, detach_extents};
 use crate::error::Result;
+use crate::memory::MemoryLayout;
 use crate::plan::{Plan, Summary};
 use crate::report::{Report, Strategy};
-use crate::request::Request;
-use crate::selection::log_record_step;
+use crate::request::{Request, Requests};
+use crate::selection::{Selection, log_record_step};
 use crate::strategy::{Mine, Together};
 
 impl Dataset {
@@ -34,6 +35,35 @@ impl Dataset {
             self.records = self.records.max(put.records);
         }
         Ok(())
+    }
+
+    /// Appends fill values over one record of a variable, each rank its share of the slowest
+    /// other dimension. Collective.
+    pub(crate) fn append_fill(&mut self, var: VarId, record: u64) -> Result<()> {
+        let variable = self.variable(var)?;
+        let (fill, ty) = (values::fill_value(variable), variable.ty.natural());
+        let axis = usize::from(self.schema().is_record(variable));
+        let (mut start, mut count) = (vec![0; variable.dims.len()], self.shape(var)?);
+        if axis == 1 {
+            (start[0], count[0]) = (record, 1);
+        }
+        let mine = self.base.share().items(count.get(axis).copied().unwrap_or(1));
+        if let Some(len) = count.get_mut(axis) {
+            (start[axis], *len) = (mine.start, mine.end - mine.start);
+        }
+        let mut queue = Requests::new();
+        let queued = match mine.is_empty() {
+            true => Ok(()),
+            false => {
+                // One value in memory stands for all of them.
+                let layout = MemoryLayout::strided(0, &count, &vec![0; count.len()]);
+                let selection = Selection::slab(&start, &count);
+                let memory = (fill.native_bytes(), ty);
+                self.iput_bytes(&mut queue, var, &selection, memory, layout).map(drop)
+            }
+        };
+        self.base.agree(queued)?;
+        self.wait_all(&mut queue)
     }
 
     /// The road of a collective call: nobody appends when somebody's arguments are wrong.

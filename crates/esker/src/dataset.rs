@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use esker_comm::{Communicator, CommunicatorExt};
-use esker_format::{Header, HeaderState, NumRecs, Schema, SchemaError, VarId, Variable};
+use esker_format::{
+    DataLayout, Header, HeaderState, NumRecs, Schema, SchemaError, VarId, Variable,
+};
 use esker_store::{Access, File};
 
 use crate::base::{Base, agree, broadcast_parts, read_header};
@@ -301,6 +303,9 @@ impl Dataset {
         else {
             return Err(self.no_such_number(var));
         };
+        if self.container.is_some() {
+            return self.append_fill(var, record);
+        }
         let mine = self.base.share().of(place.bytes);
         let at = place.begin + record * self.header.layout.record_size + mine.start;
         let fill = esker_format::values::fill_bytes(variable);
@@ -324,6 +329,13 @@ impl Dataset {
         }
         let mut header = self.header.clone();
         change(&mut header.schema).map_err(|e| self.base.schema_error(e))?;
+        if let Some(container) = &mut self.container {
+            let placed = DataLayout::place(&header.schema, &self.base.align);
+            header.layout = placed.map_err(|e| self.base.schema_error(e))?;
+            container.define(&self.base, &header, &mut self.report)?;
+            self.header = header;
+            return Ok(());
+        }
         header.layout.header_len = header.encode().len() as u64;
         let room = header.layout.places.iter().map(|p| p.begin).min();
         if header.layout.places.len() != header.schema.vars.len()
