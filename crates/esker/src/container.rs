@@ -141,7 +141,7 @@ pub(crate) fn versions(store: &dyn Store, path: &Path) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-fn read_all(store: &dyn Store, path: &Path) -> Result<Vec<u8>> {
+pub(crate) fn read_all(store: &dyn Store, path: &Path) -> Result<Vec<u8>> {
     let file = store.open(path, Access::Read)?;
     let mut bytes = vec![0; file.len()? as usize];
     let n = file.read_at(0, &mut bytes)?;

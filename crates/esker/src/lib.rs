@@ -83,6 +83,7 @@ mod numbering;
 mod options;
 mod pattern;
 mod plan;
+mod recovery;
 mod report;
 mod request;
 mod rounds;
@@ -113,6 +114,10 @@ pub use journal::{
 pub use log::LogDamage;
 pub use memory::MemoryLayout;
 pub use options::{CreateOptions, FillMode, OpenOptions};
+pub use recovery::{
+    ContainerFacts, Examination, FaultKind, LogFault, RecoverOptions, RecoveredLog, Recovery,
+    SessionFacts, Superseded, TornTail, container_facts, examine, is_container, recover,
+};
 pub use report::{Phases, Report, Strategy};
 pub use request::{RequestId, Requests};
 pub use selection::Selection;

@@ -140,7 +140,11 @@ impl View {
         entries.sort_by_key(|found| found.order);
         let mut pieces: Vec<Piece> = Vec::new();
         for (number, found) in entries.iter().enumerate() {
-            let Some(runs) = index.runs(found).map_err(|e| self.store_error(e))? else { continue };
+            let Some(runs) = index.runs(found).map_err(|e| self.store_error(e))? else {
+                let rank = index.logs[found.log as usize].rank;
+                let why = format!("the metadata log of rank {rank} has changed");
+                return Err(self.failed("read of the log".to_string(), why));
+            };
             let row = (stretch.record - found.records.first) / found.records.step;
             let before = row * found.elements;
             let low = from.saturating_sub(found.first);
