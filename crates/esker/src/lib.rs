@@ -116,7 +116,8 @@ pub use memory::MemoryLayout;
 pub use options::{CreateOptions, FillMode, OpenOptions};
 pub use recovery::{
     ContainerFacts, Examination, FaultKind, LogFault, RecoverOptions, RecoveredLog, Recovery,
-    SessionFacts, Superseded, TornTail, container_facts, examine, is_container, recover,
+    SessionFacts, Superseded, TornTail, container_facts, container_header, examine, is_container,
+    recover,
 };
 pub use report::{Phases, Report, Strategy};
 pub use request::{RequestId, Requests};

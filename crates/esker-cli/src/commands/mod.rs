@@ -15,6 +15,7 @@ mod man;
 mod offsets;
 mod opening;
 mod ranks;
+mod recover;
 mod replay;
 
 use std::ffi::OsString;
@@ -61,6 +62,7 @@ enum Command {
     Offsets(offsets::Arguments),
     Copy(copy::Arguments),
     Replay(replay::Arguments),
+    Recover(recover::Arguments),
     Diff(diff::Arguments),
     Demo(demo::Arguments),
     Bench(bench::Arguments),
@@ -83,6 +85,7 @@ impl Command {
             | Command::Check(_)
             | Command::Offsets(_)
             | Command::Copy(_)
+            | Command::Recover(_)
             | Command::Diff(_)
             | Command::Bench(_)
             | Command::Completions(_)
@@ -142,6 +145,7 @@ fn dispatch(command: Command, screen: &mut Screen) -> Ended {
         Command::Offsets(arguments) => offsets::run(&arguments, screen),
         Command::Copy(arguments) => copy::run(&arguments, screen),
         Command::Replay(arguments) => replay::run(&arguments, screen),
+        Command::Recover(arguments) => recover::run(&arguments, screen),
         Command::Diff(arguments) => diff::run(&arguments, screen),
         Command::Demo(arguments) => demo::run(&arguments, screen),
         Command::Bench(arguments) => bench::run(&arguments, screen),

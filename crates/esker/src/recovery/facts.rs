@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use esker_format::Header;
 use esker_store::Store;
 
 use crate::container;
@@ -74,4 +75,10 @@ pub fn container_facts(
         versions: container::versions(store, path)?,
         sessions: sessions.collect(),
     }))
+}
+
+/// The header of a version (the newest, if none is named): what the classic file would have.
+pub fn container_header(store: &dyn Store, path: &Path, version: Option<u64>) -> Result<Header> {
+    let path = &store.resolve(path)?;
+    super::header_of(path, &container::read_manifest(store, path, version)?)
 }

@@ -24,7 +24,7 @@ use crate::container::{self, is_marked, publish, version_path, versions, write_m
 use crate::error::{Error, Result};
 use read::{LogRead, Reader};
 
-pub use facts::{ContainerFacts, SessionFacts, container_facts};
+pub use facts::{ContainerFacts, SessionFacts, container_facts, container_header};
 pub use fault::{FaultKind, LogFault, TornTail};
 
 /// Log files that are open at once.
