@@ -355,19 +355,15 @@ impl Looked {
         self.logs.iter().map(|log| log.records).max()
     }
 
-    /// Whether something was left out, which needs other metadata logs.
-    fn is_damaged(&self) -> bool {
-        self.logs.iter().any(|log| log.damaged)
-    }
-
     fn changes(&self) -> bool {
-        let grows = self.adopt && self.logs.iter().any(|log| log.tail_entries > 0);
-        self.is_damaged() || grows
+        // A tail that is damaged and gains nothing is left alone.
+        self.logs.iter().any(|log| log.committed_damaged || log.tail_entries > 0)
     }
 
     /// The session as the new manifest has it.
     fn settle(self, store: &Arc<dyn Store>, pool: &Arc<ReadPool>, path: &Path) -> Result<Session> {
         let mut session = self.session;
+        // What was left out needs other metadata logs.
         if self.logs.iter().any(|log| log.damaged) {
             return rewrite::without_damage(store, pool, path, session, &self.logs);
         }

@@ -43,7 +43,7 @@ pub(super) struct LogRead {
     committed: (u64, u64),
     /// The same as the fields above, of what was committed.
     committed_records: u64,
-    committed_damaged: bool,
+    pub(super) committed_damaged: bool,
     /// Whether the log is not there at all.
     pub(super) missing: bool,
     /// The rank that its head names.
