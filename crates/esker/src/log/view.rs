@@ -25,6 +25,9 @@ const HOLE: u64 = 16 * 1024;
 /// Payload that is read at once, so that it stays in the cache until it is laid out.
 const SPAN: u64 = 256 * 1024;
 
+/// One part in so many may be laid out in vain, because something newer goes over it.
+const PAINTED: u64 = 4;
+
 #[derive(Debug)]
 pub(crate) struct View {
     /// What errors call it.
@@ -157,13 +160,23 @@ impl View {
                 });
             });
         }
-        if !pieces.is_sorted_by_key(|p| p.offset) {
-            sort_by_offset(&mut pieces, |p| p.offset);
+        let found: u64 = pieces.iter().map(|piece| piece.len).sum();
+        let len = out.len() as u64;
+        if self.under.is_none() && found <= len + len / PAINTED {
+            // Little or nothing is overwritten: older entries first and newer ones over them is
+            // right without knowing where they overlap, which would need two sorts.
+            if !matches!(pieces.as_slice(), [piece] if piece.len == len) {
+                fill_with(out, &values::fill_bytes(stretch.variable));
+            }
+        } else {
+            if !pieces.is_sorted_by_key(|p| p.offset) {
+                sort_by_offset(&mut pieces, |p| p.offset);
+            }
+            if pieces.windows(2).any(|w| w[0].end() > w[1].offset) {
+                pieces = later_wins(&pieces, &vec![width; entries.len()]);
+            }
+            self.lay_rest(stretch, from * width, &pieces, out)?;
         }
-        if pieces.windows(2).any(|w| w[0].end() > w[1].offset) {
-            pieces = later_wins(&pieces, &vec![width; entries.len()]);
-        }
-        self.lay_rest(stretch, from * width, &pieces, out)?;
         // Payloads are read in their own order.
         if !pieces.is_sorted_by_key(|p| (p.request, p.element)) {
             pieces.sort_by_key(|p| (p.request, p.element));
@@ -195,9 +208,7 @@ impl View {
                         let n = file.read_at(stretch.begin + from + at, hole)?;
                         hole[n..].fill(0);
                     }
-                    None => {
-                        hole.chunks_exact_mut(fill.len()).for_each(|e| e.copy_from_slice(&fill))
-                    }
+                    None => fill_with(hole, &fill),
                 }
             }
             at = piece.end();
@@ -306,6 +317,18 @@ impl View {
         if pool.len() < MOST && bytes.capacity() as u64 <= 2 * READ {
             pool.push(bytes);
         }
+    }
+}
+
+/// Repeats a fill value, whose length divides that of `out`.
+fn fill_with(out: &mut [u8], fill: &[u8]) {
+    match fill {
+        [first, rest @ ..] if rest.iter().all(|byte| byte == first) => out.fill(*first),
+        [a, b, c, d] => {
+            let (words, _) = out.as_chunks_mut::<4>();
+            words.fill([*a, *b, *c, *d]);
+        }
+        _ => out.chunks_exact_mut(fill.len().max(1)).for_each(|e| e.copy_from_slice(fill)),
     }
 }
 
