@@ -72,6 +72,8 @@ mod exchange;
 mod fill;
 #[doc = include_str!("../../../docs/parallel.md")]
 pub mod guide {}
+#[doc = include_str!("../../../docs/log.md")]
+pub mod log_guide {}
 mod hints;
 mod journal;
 mod log;
