@@ -110,8 +110,7 @@ impl Program {
                     self.build(script, cache)?;
                 }
                 let compiled = self.compile(&program, Some(&prefix));
-                compiled
-                    .map_err(|why| format!("the peer's program cannot be compiled: {why}"))?;
+                compiled.map_err(|why| format!("the peer's program cannot be compiled: {why}"))?;
             }
         }
         Ok(program)
@@ -164,9 +163,7 @@ pub(crate) fn mpiexec(ranks: usize) -> Command {
 pub(crate) fn burst_buffer_hints(folder: &Path) -> String {
     let own = std::env::var("PNETCDF_HINTS").unwrap_or_default();
     let folder = folder.display();
-    format!(
-        "{own};nc_burst_buf=enable;nc_burst_buf_dirname={folder};nc_burst_buf_overwrite=enable"
-    )
+    format!("{own};nc_burst_buf=enable;nc_burst_buf_dirname={folder};nc_burst_buf_overwrite=enable")
 }
 
 /// FNV-1a: a name for this version of the program, nothing more.

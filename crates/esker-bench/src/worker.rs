@@ -165,15 +165,14 @@ impl Job {
         let rank = &reading.ranks[comm.rank()];
         let requests = || rank.steps.iter().flatten();
         if other.is_some() {
+            memory.clear();
             memory = requests().map(|r| Buffer::zeroed(reading, rank, r)).collect();
         }
         // Not only to forget the values: the memory's pages shall be there before the times are.
         memory.iter_mut().for_each(Buffer::clear);
         let (read, read_report) = match self.engine {
             Engine::Esker(_) => on_esker::read(comm, reading, &self.file, &mut memory)?,
-            Engine::Posix => {
-                (posix::read(&**comm, reading, &self.file, &mut memory)?, Value::Null)
-            }
+            Engine::Posix => (posix::read(&**comm, reading, &self.file, &mut memory)?, Value::Null),
         };
         let wrong = requests().zip(&memory).map(|(r, m)| m.wrong(reading, rank, r)).sum();
         Ok(Measurement {

@@ -348,7 +348,7 @@ impl Dataset {
         self.base.require_writable("write")?;
         let file_var = self.file_var(var)?;
         let purpose = Purpose::Write { elements: elements as u64 };
-        let checked = self.check(file_var, selection, purpose)?;
+        let checked = self.check_write(file_var, selection, purpose)?;
         self.require_memory(var, &checked, &layout, elements)?;
         self.require_storable(checked.records)?;
         let memory = self.memory(var, lent, memory, layout)?;
@@ -363,7 +363,7 @@ impl Dataset {
         checked: Checked,
         memory: Memory<'b>,
     ) -> RequestId {
-        let Checked { records, extent, whole_records, .. } = checked;
+        let Checked { records, extent, whole_records, parts, .. } = checked;
         let (epoch, range) = (self.epoch, RangeReport::default());
         queue.push(|id| Request {
             id,
@@ -371,6 +371,7 @@ impl Dataset {
             var,
             memory,
             extent,
+            parts,
             records,
             whole_records,
             epoch,
@@ -378,7 +379,12 @@ impl Dataset {
         })
     }
 
-    fn check(&self, var: VarId, selection: &Selection, purpose: Purpose) -> Result<Checked> {
+    pub(crate) fn check(
+        &self,
+        var: VarId,
+        selection: &Selection,
+        purpose: Purpose,
+    ) -> Result<Checked> {
         let space = match purpose {
             Purpose::Write { .. } if self.container.is_some() => Space::Log,
             _ => Space::File,

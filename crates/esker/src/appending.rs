@@ -1,5 +1,6 @@
 //! The road of a dataset that is a log: writes are appended, reads go through the view.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use esker_comm::{ReduceOp, Reduction};
@@ -8,11 +9,12 @@ use esker_format::{Header, VarId, Variable, values};
 use crate::dataset::Dataset;
 use crate::engine::{count, detach_extents};
 use crate::error::Result;
+use crate::log::{Memo, Parts};
 use crate::memory::MemoryLayout;
-use crate::plan::{Plan, Summary};
+use crate::plan::{Extent, Plan, Summary};
 use crate::report::{Report, Strategy};
 use crate::request::{Request, Requests};
-use crate::selection::{Selection, log_record_step};
+use crate::selection::{Checked, Purpose, Selection, log_record_step};
 use crate::strategy::{Mine, Together};
 
 impl Dataset {
@@ -35,6 +37,44 @@ impl Dataset {
             self.records = self.records.max(put.records);
         }
         Ok(())
+    }
+
+    /// Checks what is to be written. A list that a log has met is known.
+    pub(crate) fn check_write(
+        &self,
+        var: VarId,
+        selection: &Selection,
+        purpose: Purpose,
+    ) -> Result<Checked> {
+        let (Some(container), Some(slabs)) =
+            (&self.container, selection.slabs().filter(|slabs| Memo::is_for(slabs)))
+        else {
+            return self.check(var, selection, purpose);
+        };
+        let variable = &self.header.schema.vars.as_slice()[var.0];
+        let is_record = self.header.schema.is_record(variable);
+        let mut shape = self.header.schema.shape(variable, 0);
+        let known = |(parts, record): (Arc<Parts>, u64)| Checked {
+            elements: parts.elements,
+            records: if is_record { record + 1 } else { 0 },
+            extent: Extent::new(1),
+            whole_records: None,
+            parts: Some((parts, record)),
+        };
+        let step = record_step(&self.header, variable);
+        shape.drain(..usize::from(is_record));
+        let frame = (shape, is_record);
+        let mut memo = container.memo();
+        if slabs.rank == variable.dims.len()
+            && let Some(found) = memo.find(slabs, &frame)
+        {
+            return Ok(known(found));
+        }
+        let mut checked = self.check(var, selection, purpose)?;
+        match memo.insert(slabs, &frame, &mut checked.extent, step, checked.elements) {
+            Some(found) => Ok(known(found)),
+            None => Ok(checked),
+        }
     }
 
     /// Appends fill values over one record of a variable, each rank its share of the slowest

@@ -13,7 +13,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use esker_comm::{CommunicatorExt, Message};
@@ -24,7 +24,7 @@ use esker_store::{Access, CreateMode, File, Lane, ReadPool, Store};
 use crate::base::{Base, broadcast_parts};
 use crate::error::{Error, Result};
 use crate::hints::LogFiles;
-use crate::log::{Index, Lengths, LogDamage, LogSource, LogWriter, View};
+use crate::log::{Index, Lengths, LogDamage, LogSource, LogWriter, Memo, View};
 use crate::report::Report;
 
 /// The file that makes a directory a container.
@@ -54,6 +54,8 @@ pub(crate) struct Container {
     pub(crate) view: Arc<View>,
     pool: Arc<ReadPool>,
     seen: Mutex<Seen>,
+    /// Lists that were written before.
+    memo: Mutex<Memo>,
     /// How often all ranks had everything in their files, and knew it.
     together: u64,
     /// Whether the version is safe from power loss.
@@ -258,6 +260,7 @@ impl Container {
             view,
             pool,
             seen: Mutex::default(),
+            memo: Mutex::default(),
             together: 0,
             durable: false,
             settled: false,
@@ -372,6 +375,11 @@ impl Container {
     pub(crate) fn writer(&mut self) -> Option<&mut LogWriter> {
         let own = self.own.as_mut()?;
         Some(own.writer.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What is known of lists.
+    pub(crate) fn memo(&self) -> MutexGuard<'_, Memo> {
+        self.memo.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Makes visible to this rank's reads what it has written, and what all had when they were

@@ -4,10 +4,12 @@
 //! short runs costs a million small entries and nothing more. Most have one.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use esker_format::{DimLen, Header, VarId};
 
 use crate::error::SelectionError;
+use crate::log::Parts;
 use crate::pattern::{Pattern, Run};
 use crate::plan::Extent;
 
@@ -25,18 +27,19 @@ use crate::plan::Extent;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
-    slabs: Option<Slabs>,
+    /// Shared, so that a list which is used again is known.
+    slabs: Option<Arc<Slabs>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Slabs {
-    rank: usize,
+pub(crate) struct Slabs {
+    pub(crate) rank: usize,
     /// How many there are (start and count are empty for scalars).
-    len: usize,
-    start: Vec<u64>,
-    count: Vec<u64>,
+    pub(crate) len: usize,
+    pub(crate) start: Vec<u64>,
+    pub(crate) count: Vec<u64>,
     /// Empty when every stride is 1.
-    stride: Vec<u64>,
+    pub(crate) stride: Vec<u64>,
 }
 
 impl Selection {
@@ -55,7 +58,9 @@ impl Selection {
     /// `stride` means 1 everywhere.
     pub fn strided(start: &[u64], count: &[u64], stride: &[u64]) -> Selection {
         let (start, count, stride) = (start.to_vec(), count.to_vec(), stride.to_vec());
-        Selection { slabs: Some(Slabs { rank: start.len(), len: 1, start, count, stride }) }
+        Selection {
+            slabs: Some(Arc::new(Slabs { rank: start.len(), len: 1, start, count, stride })),
+        }
     }
 
     /// A list of blocks (`varn`): `starts` and `counts` have `rank` numbers for each. An empty
@@ -71,18 +76,25 @@ impl Selection {
         let len = starts.len().checked_div(rank).unwrap_or(1);
         let count = if counts.is_empty() { vec![1; starts.len()] } else { counts };
         let (start, stride) = (starts, Vec::new());
-        Selection { slabs: Some(Slabs { rank, len, start, count, stride }) }
+        Selection { slabs: Some(Arc::new(Slabs { rank, len, start, count, stride })) }
     }
 
     /// No elements: what a rank passes to a collective call that it has nothing for.
     pub fn none() -> Selection {
         let (start, count, stride) = (Vec::new(), Vec::new(), Vec::new());
-        Selection { slabs: Some(Slabs { rank: 0, len: 0, start, count, stride }) }
+        Selection { slabs: Some(Arc::new(Slabs { rank: 0, len: 0, start, count, stride })) }
     }
 
     /// One element.
     pub fn element(index: &[u64]) -> Selection {
         Selection::slab(index, &vec![1; index.len()])
+    }
+}
+
+impl Selection {
+    /// The list of hyperslabs, if it is one.
+    pub(crate) fn slabs(&self) -> Option<&Arc<Slabs>> {
+        self.slabs.as_ref()
     }
 }
 
@@ -97,6 +109,8 @@ pub(crate) struct Checked {
     pub(crate) extent: Extent,
     /// The records that are selected whole and without gaps, if that is all there is.
     pub(crate) whole_records: Option<Range<u64>>,
+    /// What it is in a log, when that is known already; then the extent is empty.
+    pub(crate) parts: Option<(Arc<Parts>, u64)>,
 }
 
 /// What a selection is for: reading stops at the last record, writing may go beyond it.
@@ -140,6 +154,7 @@ impl Selection {
         let whole;
         let slabs = match &self.slabs {
             Some(slabs) => {
+                let slabs = &**slabs;
                 if is_record && purpose != Purpose::Read {
                     shape[0] = header.schema.version.max_count();
                 }
@@ -217,7 +232,7 @@ impl Selection {
         }
         extent.finish();
         let whole_records = if is_record { slabs.whole_records(&shape) } else { None };
-        Ok(Checked { elements, records: needed, extent, whole_records })
+        Ok(Checked { elements, records: needed, extent, whole_records, parts: None })
     }
 }
 

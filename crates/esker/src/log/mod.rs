@@ -6,6 +6,7 @@
 
 mod index;
 mod known;
+mod memo;
 mod parts;
 mod sorted;
 mod source;
@@ -15,6 +16,7 @@ mod writer;
 
 pub(crate) use index::Index;
 pub use index::LogDamage;
+pub(crate) use memo::{Memo, Parts};
 pub(crate) use sorted::SortedRuns;
 pub(crate) use source::LogSource;
 pub(crate) use view::View;

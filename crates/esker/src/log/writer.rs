@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use esker_format::VarId;
-use esker_format::log::{BLOCK, FrameWriter, Write, checksums};
+use esker_format::log::{BLOCK, FrameWriter, Records, Write, checksums};
 use esker_store::File;
 
 use super::known::Known;
-use super::parts::{Part, each_part};
+use super::parts::{Part, Shape, each_part};
 use crate::error::Result;
 use crate::report::Report;
 use crate::request::Request;
@@ -71,9 +71,17 @@ impl LogWriter {
     ) -> Result<()> {
         let clock = Instant::now();
         let mut extent = std::mem::take(&mut request.extent);
-        let appended = each_part(&mut extent, record_step, |part| {
-            self.append_part(request, &part, epoch, report)
-        });
+        let appended = match request.parts.clone() {
+            Some((parts, record)) => parts.items.iter().try_for_each(|item| {
+                let records = Records::one(record);
+                let (first, shape) = (item.first, Shape::Shared(&item.footprint));
+                let part = Part { records, first, shape, elements: item.elements.clone() };
+                self.append_part(request, &part, epoch, report)
+            }),
+            None => each_part(&mut extent, record_step, |part| {
+                self.append_part(request, &part, epoch, report)
+            }),
+        };
         request.extent = extent;
         report.phases.write += clock.elapsed();
         appended
@@ -133,6 +141,7 @@ impl LogWriter {
             }
         };
         self.frame.entry(&write, footprint, len, false, &sums);
+        report.bytes += len;
         if self.frame.len() >= FRAME {
             self.flush(report)?;
         }

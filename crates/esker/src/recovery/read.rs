@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use esker_format::log::{BLOCK, Entry, Footprint, Frame, Head, LogPart, Session};
+use esker_format::log::{BLOCK, Definition, Entry, Footprint, Frame, Head, LogPart, Session};
 use esker_format::{Header, VarId};
 use esker_store::{File, Lane, ReadPool};
 
@@ -196,7 +196,7 @@ impl<'a> Reader<'a> {
     }
 
     fn frame(&mut self, one: &mut One<'_>, log: &LogSource, frame: &Frame) -> Result<()> {
-        for (number, place) in &frame.footprints {
+        for Definition { number, place, .. } in &frame.footprints {
             let found = footprint(log, place, frame.data_end)?;
             if let Some((span, elements)) = found.and_then(|f| Some((f.span()?, f.elements()?))) {
                 one.footprints.insert(*number, (span, elements));

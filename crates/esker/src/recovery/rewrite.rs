@@ -94,7 +94,7 @@ impl Copy {
         log.read_on(|frame| {
             if let Ok(frame) = frame {
                 let known = frame.footprints.iter();
-                self.places.extend(known.map(|(n, place)| (*n, (place.clone(), frame.data_end))));
+                self.places.extend(known.map(|d| (d.number, (d.place.clone(), frame.data_end))));
                 for entry in &frame.entries {
                     if !read.bad.contains(&number) {
                         self.entry(&frame, entry)?;
