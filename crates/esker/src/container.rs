@@ -37,6 +37,9 @@ const MARK_TEXT: &str = "{\"esker\": \"container\", \"format\": 1";
 const META_BLOCK: u64 = 256 << 10;
 const DATA_BLOCK: u64 = 8 << 20;
 
+/// No manifest is longer: that of a million logs has 32 MB.
+const LONGEST: u64 = 1 << 30;
+
 /// Log files that are open at once for reading.
 const OPEN_FILES: usize = 256;
 
@@ -145,7 +148,7 @@ pub(crate) fn versions(store: &dyn Store, path: &Path) -> Result<Vec<u64>> {
 
 pub(crate) fn read_all(store: &dyn Store, path: &Path) -> Result<Vec<u8>> {
     let file = store.open(path, Access::Read)?;
-    let mut bytes = vec![0; file.len()? as usize];
+    let mut bytes = vec![0; file.len()?.min(LONGEST) as usize];
     let n = file.read_at(0, &mut bytes)?;
     bytes.truncate(n);
     Ok(bytes)

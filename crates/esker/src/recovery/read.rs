@@ -196,8 +196,10 @@ impl<'a> Reader<'a> {
     }
 
     fn frame(&mut self, one: &mut One<'_>, log: &LogSource, frame: &Frame) -> Result<()> {
+        // So that a definition cannot ask for more memory than there are values.
+        let there = log.data.len().unwrap_or(0).max(one.read.committed.1);
         for Definition { number, place, .. } in &frame.footprints {
-            let found = footprint(log, place, frame.data_end)?;
+            let found = footprint(log, place, frame.data_end.min(there))?;
             if let Some((span, elements)) = found.and_then(|f| Some((f.span()?, f.elements()?))) {
                 one.footprints.insert(*number, (span, elements));
             }
