@@ -229,6 +229,13 @@ impl Dataset {
         Ok(self.file.len()?)
     }
 
+    /// The file's bytes, for reading: of a container, those of the classic file that it stands
+    /// for. What this rank has written is in them.
+    pub fn classic_file(&self) -> Result<Arc<dyn File>> {
+        self.see_own()?;
+        Ok(self.file.clone())
+    }
+
     /// The number of the variable of this name.
     pub fn var(&self, name: &str) -> Result<VarId> {
         self.schema().var(name).ok_or_else(|| self.no_such_name(name))

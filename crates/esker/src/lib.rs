@@ -74,6 +74,8 @@ mod exchange;
 mod fill;
 #[doc = include_str!("../../../docs/parallel.md")]
 pub mod guide {}
+#[doc = include_str!("../../../docs/log.md")]
+pub mod log_guide {}
 mod hints;
 mod journal;
 mod log;
@@ -85,6 +87,7 @@ mod numbering;
 mod options;
 mod pattern;
 mod plan;
+mod recovery;
 mod report;
 mod request;
 mod rounds;
@@ -116,6 +119,11 @@ pub use journal::{
 pub use log::LogDamage;
 pub use memory::MemoryLayout;
 pub use options::{CreateOptions, FillMode, OpenOptions};
+pub use recovery::{
+    ContainerFacts, ContainerRecoverOptions, ContainerRecovery, Examination, FaultKind, LogFault,
+    RecoveredLog, SessionFacts, Superseded, TornTail, container_facts, container_header, examine,
+    is_container, recover_container,
+};
 pub use report::{Phases, Report, Strategy};
 pub use request::{RequestId, Requests};
 pub use selection::Selection;

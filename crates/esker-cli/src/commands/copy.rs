@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use esker::{Alignment, Version};
+use esker::{Alignment, Layout, Version};
 use esker_tools::copy::{self, CopyError, CopyOptions, DimRange};
 
 use super::history;
@@ -25,9 +25,11 @@ Examples:
   esker copy run.nc part.nc --vars tas,pr           two variables and their coordinates
   esker copy run.nc part.nc --dim lat=10:20         latitudes 10 to 19
   esker copy run.nc part.nc -d time,0,119,12        every 12th of the first 120 records
-  esker copy run.nc fixed.nc -u --align 4k          no unlimited dimension, variables aligned")]
+  esker copy run.nc fixed.nc -u --align 4k          no unlimited dimension, variables aligned
+  esker copy run.nc run.esk --layout log            into a container of logs
+  esker copy run.esk part.nc --vars tas             out of one")]
 pub(super) struct Arguments {
-    /// The file to read
+    /// The file or container to read
     #[arg(value_name = "IN")]
     input: PathBuf,
     /// The file to make
@@ -46,6 +48,9 @@ pub(super) struct Arguments {
     /// Copy a range of a dimension only: lat=10:20:2, or lat,10,20,2 (may be given again)
     #[arg(short, long = "dim", value_name = "RANGE", value_parser = arguments::dim_range)]
     dims: Vec<DimRange>,
+    /// What to make: a classic file, or a container of logs
+    #[arg(long, value_name = "LAYOUT", default_value = "classic", value_parser = layout)]
+    layout: Layout,
     /// Make the unlimited dimension a fixed one
     #[arg(short = 'u', long)]
     fix_unlimited: bool,
@@ -64,6 +69,14 @@ pub(super) struct Arguments {
     overwrite: bool,
 }
 
+fn layout(name: &str) -> Result<Layout, String> {
+    match name {
+        "classic" => Ok(Layout::Classic),
+        "log" => Ok(Layout::Log),
+        _ => Err("use classic or log".into()),
+    }
+}
+
 pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     let align = arguments.align.map_or(Alignment::default(), |bytes| Alignment {
         header: bytes,
@@ -77,6 +90,7 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
         exclude: arguments.exclude.clone(),
         ranges: arguments.dims.clone(),
         fix_unlimited: arguments.fix_unlimited,
+        layout: arguments.layout,
         align,
         history: (!arguments.no_history).then(history::line),
         convert_types: arguments.convert_types,

@@ -211,23 +211,24 @@ impl Index {
             number,
         });
         self.entries += frame.entries.len();
-        if self.scanning {
-            return Ok(());
-        }
+        // Entries that cannot be used are told now, also if they are looked up later.
+        let mut damages = Vec::new();
+        let usable = self.found(log, &frame, number, &mut damages);
+        self.damages.append(&mut damages);
         if self.entries.saturating_mul(size_of::<Found>() + 40) > self.budget {
             self.scanning = true;
             self.vars.clear();
+        }
+        if self.scanning {
             return Ok(());
         }
-        let mut damages = Vec::new();
-        for (found, var) in self.found(log, &frame, number, &mut damages) {
+        for (found, var) in usable {
             let of_var = self.vars.entry(var).or_default();
             match found.records.count {
                 1 => of_var.by_record.entry(found.records.first).or_default().push(found),
                 _ => of_var.spread.push(Spread(found)),
             }
         }
-        self.damages.append(&mut damages);
         Ok(())
     }
 

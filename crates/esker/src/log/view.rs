@@ -188,7 +188,11 @@ impl View {
         let mut starts = Vec::with_capacity(entries.len() + 1);
         for (number, found) in entries.iter().enumerate() {
             starts.push(pieces.len());
-            let Some(runs) = index.runs(found).map_err(|e| self.store_error(e))? else { continue };
+            let Some(runs) = index.runs(found).map_err(|e| self.store_error(e))? else {
+                let rank = index.logs[found.log as usize].rank;
+                let why = format!("the metadata log of rank {rank} has changed");
+                return Err(self.failed("read of the log".to_string(), why));
+            };
             let row = (stretch.record - found.records.first) / found.records.step;
             let before = row * found.elements;
             let mut cursor = 0;
@@ -477,8 +481,17 @@ impl State {
         }
     }
 
+    /// Bytes of a variable's values (in one record) and of the padding behind them.
+    fn padded(&self, id: VarId, place: &Placement) -> u64 {
+        let is_record =
+            self.header.schema.variable(id).is_some_and(|v| self.header.schema.is_record(v));
+        // A lone record variable of a small type is not padded.
+        let most = if is_record { self.header.layout.record_size } else { u64::MAX };
+        place.vsize.min(most).max(place.bytes)
+    }
+
     /// Calls `each` with every variable's stretch that meets `from..to` of the file, and the part
-    /// of it that does.
+    /// of it that does, padding included.
     fn stretches<'s, E>(
         &'s self,
         from: u64,
@@ -492,14 +505,14 @@ impl State {
                 return Ok(());
             };
             let begin = place.begin + shift;
-            let (start, end) = (from.max(begin), to.min(begin + place.bytes));
+            let (start, end) = (from.max(begin), to.min(begin + self.padded(id, place)));
             if start >= end {
                 return Ok(());
             }
             let stretch = Stretch { var: id, variable, record, begin, len: place.bytes };
             each(stretch, (start - begin, end - begin))
         };
-        let end_of = |id: &VarId| header.place(*id).map_or(0, |p| p.begin + p.bytes);
+        let end_of = |id: &VarId| header.place(*id).map_or(0, |p| p.begin + self.padded(*id, p));
         let first = self.fixed.partition_point(|id| end_of(id) <= from);
         for id in &self.fixed[first..] {
             if header.place(*id).is_some_and(|p| p.begin >= to) {
@@ -551,9 +564,20 @@ impl File for View {
                 ((at - offset) as usize..(start - offset) as usize, (start - offset) as usize);
             buf[hole].fill(0);
             at = stretch.begin + to;
-            self.lay(&state, &stretch, (from, to), &mut buf[rest..rest + (to - from) as usize])
+            let out = &mut buf[rest..rest + (to - from) as usize];
+            let values = to.min(stretch.len).saturating_sub(from);
+            let (out, padding) = out.split_at_mut(values as usize);
+            // netCDF pads with the variable's fill value.
+            let fill = values::fill_bytes(stretch.variable);
+            let skip = (from + values).saturating_sub(stretch.len) as usize;
+            let bytes = fill.iter().cycle().skip(skip % fill.len().max(1));
+            padding.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+            match values {
+                0 => Ok(()),
+                _ => self.lay(&state, &stretch, (from, from + values), out),
+            }
         })?;
-        // Between and behind variables there are zeros.
+        // Between variables that are aligned, and behind them, there are zeros.
         buf[(at - offset) as usize..].fill(0);
         Ok(n as usize)
     }

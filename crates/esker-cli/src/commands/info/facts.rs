@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use esker::Dataset;
+use esker::{ContainerFacts, Dataset};
 use esker::{DimLen, Header, VarId, Variable};
+use esker_store::LocalStore;
 use esker_tools::offsets::Offsets;
 use esker_tools::stats::Statistics;
 use serde_json::{Map, Value, json};
@@ -18,6 +19,8 @@ pub(in crate::commands) struct Facts<'a> {
     pub(super) records: u64,
     pub(super) file_len: u64,
     pub(super) variables: Vec<VariableFacts<'a>>,
+    /// What it is made of, if it is a container.
+    pub(super) container: Option<ContainerFacts>,
 }
 
 /// What is told of a variable.
@@ -60,7 +63,12 @@ impl<'a> Facts<'a> {
                 statistics: None,
             })
         };
+        let container = match dataset.container_version() {
+            Some(version) => esker::container_facts(&LocalStore, dataset.path(), Some(version))?,
+            None => None,
+        };
         Ok(Facts {
+            container,
             path: path.display().to_string(),
             header,
             offsets: Offsets::of(header, file_len),
@@ -79,7 +87,7 @@ impl<'a> Facts<'a> {
                 json!({"name": &*dim.name, "length": self.records, "unlimited": true})
             }
         };
-        json!({
+        let mut document = json!({
             "file": self.path,
             "format": schema.version.to_string(),
             "kind": schema.version.kind_name(),
@@ -90,7 +98,12 @@ impl<'a> Facts<'a> {
             "dimensions": schema.dims.iter().map(dimension).collect::<Vec<_>>(),
             "variables": self.variables.iter().map(|v| self.variable(v)).collect::<Vec<_>>(),
             "attributes": attributes(schema.attrs.iter()),
-        })
+        });
+        document["layout"] = Value::from(if self.container.is_some() { "log" } else { "classic" });
+        if let Some(facts) = &self.container {
+            document["container"] = container(facts);
+        }
+        document
     }
 
     fn variable(&self, fact: &VariableFacts<'_>) -> Value {
@@ -122,4 +135,24 @@ impl<'a> Facts<'a> {
 fn attributes<'a>(attrs: impl Iterator<Item = &'a esker::Attribute>) -> Value {
     let pairs = attrs.map(|attr| (attr.name.to_string(), form::values(&attr.values)));
     Value::Object(pairs.collect::<Map<String, Value>>())
+}
+
+fn container(facts: &ContainerFacts) -> Value {
+    let session = |session: &esker::SessionFacts| {
+        json!({
+            "name": session.stem,
+            "ranks": session.ranks,
+            "files": session.files,
+            "data_bytes": session.data,
+            "metadata_bytes": session.metadata,
+        })
+    };
+    json!({
+        "version": facts.version,
+        "versions": facts.versions,
+        "sessions": facts.sessions.iter().map(session).collect::<Vec<_>>(),
+        "data_bytes": facts.data(),
+        "metadata_bytes": facts.metadata(),
+        "metadata_per_byte": form::float(facts.metadata() as f64 / facts.data().max(1) as f64),
+    })
 }

@@ -20,6 +20,7 @@ pub(in crate::commands) fn write(
     verbose: bool,
 ) -> io::Result<()> {
     title(screen, facts)?;
+    container(screen, facts)?;
     dimensions(screen, facts)?;
     variables(screen, facts, verbose)?;
     statistics(screen, facts)?;
@@ -52,6 +53,41 @@ fn title(screen: &mut Screen, facts: &Facts<'_>) -> io::Result<()> {
         writeln!(screen, "{}", depth.bad(warning))?;
     }
     Ok(())
+}
+
+/// What a container is made of.
+fn container(screen: &mut Screen, facts: &Facts<'_>) -> io::Result<()> {
+    let Some(container) = &facts.container else { return Ok(()) };
+    let others = container.versions.iter().filter(|v| **v != container.version).count();
+    let others = match others {
+        0 => String::new(),
+        n => format!(", beside {}", plural(n, "other")),
+    };
+    writeln!(
+        screen,
+        "a container of logs, version {}{others}: {} of data, {} of metadata ({:.2} %)",
+        container.version,
+        bytes(container.data()),
+        bytes(container.metadata()),
+        100.0 * container.metadata() as f64 / container.data().max(1) as f64,
+    )?;
+    let mut table = Table::new([
+        ("session", Side::Left),
+        ("ranks", Side::Right),
+        ("files", Side::Right),
+        ("data", Side::Right),
+        ("metadata", Side::Right),
+    ]);
+    for session in &container.sessions {
+        table.row([
+            session.stem.clone(),
+            grouped(session.ranks as u64),
+            grouped(session.files as u64),
+            bytes(session.data),
+            bytes(session.metadata),
+        ]);
+    }
+    section(screen, "sessions", &table)
 }
 
 /// What people call the version.
