@@ -363,22 +363,32 @@ impl Dataset {
         checked: Checked,
         memory: Memory<'b>,
     ) -> RequestId {
-        let Checked { records, extent, whole_records, .. } = checked;
+        let Checked { records, extent, whole_records, gaps, .. } = checked;
         let (epoch, range) = (self.epoch, RangeReport::default());
-        queue.push(|id| Request {
-            id,
-            direction,
-            var,
-            memory,
-            extent,
-            records,
-            whole_records,
-            epoch,
-            range,
+        queue.push(|id| {
+            let mut request = Request {
+                id,
+                direction,
+                var,
+                memory,
+                extent,
+                records,
+                whole_records,
+                epoch,
+                range,
+            };
+            request.fill(&gaps);
+            request
         })
     }
 
     fn check(&self, var: VarId, selection: &Selection, purpose: Purpose) -> Result<Checked> {
+        if let Some(map) = self.maps.of_var(var) {
+            return self.check_decomposed(var, map, selection, purpose);
+        }
+        if selection.as_blob().is_some() {
+            return Err(self.not_decomposed(var));
+        }
         selection.check(&self.header, var, self.records, purpose).map_err(|source| {
             let var = self.header.schema.vars.as_slice()[var.0].name.to_string();
             Error::Selection { path: self.base.path.clone(), var, source }
@@ -404,6 +414,7 @@ impl Dataset {
     }
 
     fn require_present(&self, var: VarId, checked: &Checked) -> Result<()> {
+        self.require_dense(var, checked)?;
         let end = checked.extent.end();
         let file_len = self.file.len()?;
         if end > file_len { Err(self.short(var, end, file_len)) } else { Ok(()) }

@@ -12,6 +12,7 @@ use esker_store::{Access, File};
 use crate::base::{Base, agree, broadcast_parts, read_header};
 use crate::commit::Committed;
 use crate::common::Common;
+use crate::decomposed::Maps;
 use crate::define::{Before, Define, aligned};
 use crate::error::{Error, Result};
 use crate::exchange::Buffers;
@@ -51,6 +52,8 @@ pub struct Dataset {
     renamed: bool,
     machine: OnceLock<Machine>,
     pub(crate) buffers: Buffers,
+    /// The decomposition maps, and which variables they are for.
+    pub(crate) maps: Maps,
 }
 
 impl Dataset {
@@ -80,7 +83,8 @@ impl Dataset {
             agree(&*comm, opened.and_then(|file| Ok((file, store.resolve(path.as_ref())?))))?;
         let OpenOptions { writable, fill, fill_grown, short_file, .. } = options;
         let own = Common { path, hints, align, fill, fill_grown, short_file, writable };
-        let base = Base::new(store, comm, own)?;
+        let mut base = Base::new(store, comm, own)?;
+        base.raw = options.raw;
         let root = base.by_root(|| {
             let (header, bytes) = settle(&base, &*file)?;
             let file_len = file.len()?;
@@ -122,6 +126,7 @@ impl Dataset {
         let Committed { file, renamed } = committed;
         let (report, machine) = (Report::default(), OnceLock::new());
         let buffers = Buffers::default();
+        let maps = if base.raw { Maps::default() } else { Maps::of(&header) };
         Dataset {
             base,
             file,
@@ -134,6 +139,7 @@ impl Dataset {
             renamed,
             machine,
             buffers,
+            maps,
         }
     }
 
@@ -179,9 +185,13 @@ impl Dataset {
         self.schema().variable(var).ok_or_else(|| self.no_such_number(var))
     }
 
-    /// The lengths of the variable's dimensions, slowest first, with the records there are.
+    /// The lengths of the variable's dimensions, slowest first, with the records there are. Those
+    /// of a decomposed variable are the dimensions of the array that it stands for.
     pub fn shape(&self, var: VarId) -> Result<Vec<u64>> {
-        Ok(self.schema().shape(self.variable(var)?, self.records))
+        match self.maps.of_var(self.file_var(var)?) {
+            None => Ok(self.schema().shape(self.variable(var)?, self.records)),
+            Some(map) => self.decomposed_shape(var, map),
+        }
     }
 
     /// The hints in force.

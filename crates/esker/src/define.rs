@@ -15,6 +15,7 @@ use crate::base::{Base, agree, broadcast_parts};
 use crate::commit::{self, Committed};
 use crate::common::Common;
 use crate::dataset::Dataset;
+use crate::decomposed::NewMap;
 use crate::error::{Error, Result};
 use crate::hints::Hints;
 use crate::numbering::{FileOrder, Numbering};
@@ -31,8 +32,8 @@ use crate::tree;
 /// that rank. Renaming and deleting is done by all ranks alike or not at all.
 #[derive(Debug)]
 pub struct Define {
-    base: Base,
-    schema: Schema,
+    pub(crate) base: Base,
+    pub(crate) schema: Schema,
     /// The same in the file's order, where this rank has one of its own.
     file_order: Option<FileOrder>,
     /// Each variable's own fill mode, where it has one.
@@ -42,6 +43,8 @@ pub struct Define {
     placeholders: Vec<PathBuf>,
     /// Whether something was renamed or deleted, which cannot be merged.
     removed: bool,
+    /// Maps whose contents reach the file together with the header.
+    pub(crate) maps: Vec<NewMap>,
 }
 
 /// What a redefinition starts from.
@@ -83,7 +86,8 @@ impl Define {
         let align = aligned(options.align, &hints);
         let CreateOptions { store, fill, fill_grown, short_file, .. } = options;
         let own = Common { path, hints, align, fill, fill_grown, short_file, writable: true };
-        let base = Base::new(store, comm, own)?;
+        let mut base = Base::new(store, comm, own)?;
+        base.raw = options.raw;
         let mut placeholders = Vec::new();
         if base.is_root() {
             placeholders.push(base.new_path());
@@ -99,6 +103,7 @@ impl Define {
             before: None,
             placeholders,
             removed: false,
+            maps: Vec::new(),
         };
         // A directory that takes no files is reported before any work is done.
         let base = &define.base;
@@ -121,8 +126,8 @@ impl Define {
                 (numbering.schema, own.collect())
             }
         };
-        let (before, placeholders) = (Some(before), Vec::new());
-        Define { base, schema, file_order, fills, before, placeholders, removed: false }
+        let (before, placeholders, maps) = (Some(before), Vec::new(), Vec::new());
+        Define { base, schema, file_order, fills, before, placeholders, removed: false, maps }
     }
 
     /// The file.
@@ -346,8 +351,8 @@ impl Define {
         let layout = layout.map_err(|e| self.base.schema_error(e))?;
         let header = Header { schema, numrecs: NumRecs::Count(records), layout };
         let committed = match &self.before {
-            None => commit::create(&self.base, &header, &fills)?,
-            Some(before) => commit::update(&self.base, before, &header, &fills)?,
+            None => commit::create(&self.base, &header, &fills, &self.maps)?,
+            Some(before) => commit::update(&self.base, before, &header, &fills, &self.maps)?,
         };
         Ok((committed, header, own_fills))
     }

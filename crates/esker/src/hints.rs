@@ -54,6 +54,8 @@ pub struct Hints {
     pub(crate) direct_run: Option<u64>,
     /// `esker_sieve_hole`: holes of at most this many bytes are read along.
     pub(crate) sieve_hole: u64,
+    /// `esker_index_memory`: bytes that the index of a decomposition map, or of a log, may take.
+    pub(crate) index_memory: u64,
     /// `nc_header_align_size`: the data section begins at a multiple of this.
     pub(crate) header_align: Option<u64>,
     /// `nc_var_align_size`: fixed-size variables begin at multiples of this.
@@ -82,6 +84,7 @@ impl Default for Hints {
             write_buffer: None,
             direct_run: None,
             sieve_hole: 16 << 10,
+            index_memory: 64 << 20,
             header_align: None,
             var_align: None,
             record_align: None,
@@ -191,6 +194,7 @@ const TABLE: &[Hint] = &[
     default_hint!("ind_wr_buffer_size", write_buffer, DIRECT),
     optional_hint!("esker_direct_run", direct_run),
     size_hint!("esker_sieve_hole", sieve_hole),
+    size_hint!("esker_index_memory", index_memory),
     optional_hint!("nc_header_align_size", header_align),
     optional_hint!("nc_var_align_size", var_align),
     optional_hint!("nc_record_align_size", record_align),

@@ -62,6 +62,7 @@ mod base;
 mod commit;
 mod common;
 mod dataset;
+mod decomposed;
 mod define;
 mod direct;
 mod engine;
@@ -95,8 +96,9 @@ mod wire;
 pub use access::Outcomes;
 pub use base::read_header_noting;
 pub use dataset::Dataset;
+pub use decomposed::{Decomposition, DecompositionId};
 pub use define::{Define, EnddefError};
-pub use error::{Error, MemoryError, Result, SelectionError};
+pub use error::{DecompositionError, Error, MemoryError, Result, SelectionError};
 pub use esker_comm::{Communicator, SelfComm, launch};
 pub use esker_format::{
     Alignment, Attribute, Char, DataLayout, DimId, DimLen, Dimension, ExternalType, Header,

@@ -158,6 +158,11 @@ impl<'b> Memory<'b> {
         }
     }
 
+    /// The fill value `count` times, in external form.
+    pub(crate) fn fill_bytes(&self, count: u64) -> Vec<u8> {
+        self.fill.as_slice().repeat(count as usize)
+    }
+
     /// Puts the elements from `element` on, as many as fill `out`, into `out` in external form.
     pub(crate) fn pack(&self, element: u64, out: &mut [u8]) -> Result<RangeReport, ConvertError> {
         let Sides { external, memory, rules } = self.sides;

@@ -52,6 +52,23 @@ impl Request<'_> {
         Ok(())
     }
 
+    /// Puts the variable's fill value to these elements of what is read into.
+    pub(crate) fn fill(&mut self, gaps: &[(u64, u64)]) {
+        if gaps.is_empty() || self.direction == Direction::Put {
+            return;
+        }
+        const AT_ONCE: u64 = 512;
+        let block = self.memory.fill_bytes(AT_ONCE);
+        let size = self.memory.sides.external.size();
+        for (first, len) in gaps {
+            for element in (*first..first + len).step_by(AT_ONCE as usize) {
+                let n = (first + len - element).min(AT_ONCE);
+                // The types were checked when the memory was given.
+                let _ = self.unpack(element, &block[..(n * size) as usize]);
+            }
+        }
+    }
+
     /// Adds the report of the elements from `element` on. Pieces come in the file's order, and
     /// the first that did not fit is the first in memory.
     fn note(&mut self, element: u64, report: &RangeReport) {
