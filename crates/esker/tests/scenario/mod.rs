@@ -6,6 +6,7 @@
 #![allow(dead_code)]
 
 mod buffer;
+mod decomposed;
 mod dice;
 mod life;
 
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 use esker::Communicator;
 
+pub(crate) use decomposed::run as run_decomposed;
 pub(crate) use dice::Dice;
 use life::Life;
 
