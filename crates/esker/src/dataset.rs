@@ -194,6 +194,11 @@ impl Dataset {
         }
     }
 
+    /// Shares an outcome: all ranks have it, or all have an error. Collective.
+    pub fn agree<T>(&self, outcome: Result<T>) -> Result<T> {
+        self.base.agree(outcome)
+    }
+
     /// The hints in force.
     pub fn hints(&self) -> &Hints {
         &self.base.hints
@@ -297,6 +302,9 @@ impl Dataset {
             replace_header(&*self.base.store, &self.base.path, &*self.file, old, &bytes)
         })?;
         self.header = header;
+        if !self.base.raw {
+            self.maps = Maps::of(&self.header);
+        }
         Ok(())
     }
 

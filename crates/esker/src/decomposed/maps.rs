@@ -41,6 +41,22 @@ pub struct Decomposition {
     pub covered: Option<u64>,
 }
 
+impl Decomposition {
+    /// The names of the variables that hold the map.
+    pub fn variables(&self) -> [String; 6] {
+        [BLOCKS_OF, FIRST_BLOCK, BLOB_START, BLOB_COUNT, OFFSETS, LENGTHS]
+            .map(|what| part(&self.name, what))
+    }
+
+    /// The name of the dimension that stands for the decomposed ones.
+    pub fn stored_dim(&self) -> String {
+        part(&self.name, STORED)
+    }
+
+    /// The attribute by which a variable names its map.
+    pub const ATTRIBUTE: &'static str = ATTRIBUTE;
+}
+
 /// What the header says of a map.
 #[derive(Debug)]
 pub(crate) struct Head {
