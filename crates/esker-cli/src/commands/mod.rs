@@ -76,11 +76,11 @@ impl Command {
             // Started by `esker bench`, under mpiexec where ranks are MPI's.
             Command::BenchWorker(_) | Command::Demo(_) => true,
             Command::Info(arguments) => arguments.is_parallel(),
+            Command::Copy(arguments) => arguments.is_parallel(),
             Command::Dump(_)
             | Command::Gen(_)
             | Command::Check(_)
             | Command::Offsets(_)
-            | Command::Copy(_)
             | Command::Diff(_)
             | Command::Bench(_)
             | Command::Completions(_)

@@ -217,7 +217,7 @@ impl Define {
             (FIRST_BLOCK, ranks, "number of the first block of each process"),
             (BLOB_START, ranks, "place of each process's first element along nelems"),
             (BLOB_COUNT, ranks, "number of elements of each process"),
-            (OFFSETS, blocks, "first element of each block, numbered in C order in shape"),
+            (OFFSETS, blocks, "first element of each block, numbered in C order in decomposed_shape"),
             (
                 LENGTHS,
                 blocks,

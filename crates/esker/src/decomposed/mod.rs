@@ -39,8 +39,8 @@ const BLOB_COUNT: &str = "blob_count";
 const OFFSETS: &str = "offsets";
 const LENGTHS: &str = "lengths";
 /// Attributes of `nreqs`.
-const DIMENSIONS: &str = "dimensions";
-const SHAPE: &str = "shape";
+const DIMENSIONS: &str = "decomposed_dimensions";
+const SHAPE: &str = "decomposed_shape";
 const COVERED: &str = "covered";
 const REPEATED: &str = "repeated";
 
