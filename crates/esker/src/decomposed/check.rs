@@ -13,8 +13,8 @@ use crate::selection::{Blob, Checked, Purpose, Selection, file_steps, whole_reco
 
 /// Gaps are not read into new memory when they are more than this, and this many times what is
 /// stored: so that a few bytes of a file cannot ask for much memory.
-const GAPS: u64 = 1 << 24;
-const SPARSE: u64 = 4096;
+const GAPS: u64 = 1 << 20;
+const SPARSE: u64 = 256;
 
 /// Indices of the dimensions before the map's that are placed without a second look.
 const MANY: u64 = 1 << 16;
