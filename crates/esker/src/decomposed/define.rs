@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use esker_comm::{CommunicatorExt, Message, ReduceOp, Reduction};
-use esker_format::{DimId, DimLen, ExternalType, Header, Values, VarId};
+use esker_format::{DimId, DimLen, ExternalType, Header, SchemaError, Values, VarId};
 use esker_store::File;
 
 use super::coverage;
@@ -174,7 +174,7 @@ impl Define {
                 },
                 None => {
                     let (var, defined) = ("a new map".to_string(), self.schema.dims.len());
-                    let source = esker_format::SchemaError::NoSuchDim { var: var.into(), id: id.0, defined };
+                    let source = SchemaError::NoSuchDim { var: var.into(), id: id.0, defined };
                     return Err(self.base.schema_error(source));
                 }
             }
@@ -209,9 +209,8 @@ impl Define {
             Some(_) => self.add_dim(&part(name, RANKS), ranks)?,
         };
         let ty = sizes.ty;
-        let stored = self.add_dim(&part(name, STORED), DimLen::Fixed(sizes.stored))?;
+        self.add_dim(&part(name, STORED), DimLen::Fixed(sizes.stored))?;
         let blocks = self.add_dim(&part(name, BLOCKS), DimLen::Fixed(sizes.blocks))?;
-        let _ = stored;
         for (what, dim, description) in [
             (BLOCKS_OF, ranks, "number of blocks of each process"),
             (FIRST_BLOCK, ranks, "number of the first block of each process"),
@@ -264,8 +263,10 @@ fn blocks_of(
     let mut blocks = Vec::new();
     mine.each_within::<SelectionError>(grid.lens(), name, |slab, elements| {
         let dims = slab.start.len();
+        // Up to the last dimension with a stride, so that the blocks keep the selection's order.
         let strided = |d: &usize| slab.stride_of(*d) > 1 && slab.count[*d] > 1;
-        let apart: Vec<usize> = (0..dims).filter(strided).collect();
+        let inner = (0..dims).rfind(strided).map_or(0, |d| d + 1);
+        let apart: Vec<usize> = (0..inner).collect();
         let times: u64 = apart.iter().map(|d| slab.count[*d]).product();
         for i in 0..times {
             let mut first = slab.start.to_vec();
