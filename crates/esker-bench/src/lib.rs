@@ -33,6 +33,7 @@
 mod clock;
 pub mod compare;
 pub mod kernels;
+mod layout;
 pub mod machine;
 pub mod measure;
 mod on_esker;
@@ -41,14 +42,17 @@ pub mod plan;
 pub mod plan_file;
 mod posix;
 mod process;
+mod reading;
 pub mod report;
 mod runner;
 pub mod svg;
 pub mod values;
 pub mod worker;
 
+pub use layout::Layout;
+pub use reading::Reading;
 pub use report::Report;
-pub use runner::{BenchError, Library, MpiIo, Options, Peer, run};
+pub use runner::{BenchError, Library, Options, Peer, run};
 
 use std::path::{Path, PathBuf};
 

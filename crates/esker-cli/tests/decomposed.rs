@@ -38,7 +38,10 @@ fn info_names_decomposed_variables_and_their_maps() {
     let told: Value =
         serde_json::from_str(&good(&["info", "--json", path.to_str().unwrap()])).unwrap();
     let map = &told["decompositions"][0];
-    assert_eq!((&map["name"], &map["ranks"], &map["covered"]), (&"D1".into(), &3.into(), &6.into()));
+    assert_eq!(
+        (&map["name"], &map["ranks"], &map["covered"]),
+        (&"D1".into(), &3.into(), &6.into())
+    );
     assert_eq!(told["variables"][6]["decomposition"], "D1");
 }
 

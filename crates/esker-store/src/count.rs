@@ -57,6 +57,26 @@ impl<S: Store> Store for CountingStore<S> {
         self.inner.rename(from, to)
     }
 
+    fn publish(&self, from: &Path, to: &Path) -> Result<()> {
+        self.inner.publish(from, to)
+    }
+
+    fn create_dir(&self, path: &Path) -> Result<()> {
+        self.inner.create_dir(path)
+    }
+
+    fn is_dir(&self, path: &Path) -> Result<bool> {
+        self.inner.is_dir(path)
+    }
+
+    fn names_in(&self, directory: &Path) -> Result<Vec<String>> {
+        self.inner.names_in(directory)
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        self.inner.remove_dir(path)
+    }
+
     fn remove(&self, path: &Path) -> Result<()> {
         self.inner.remove(path)
     }

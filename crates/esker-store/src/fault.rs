@@ -109,6 +109,26 @@ impl<S: Store> Store for FaultyStore<S> {
         self.plan.change(from, "rename", || self.inner.rename(from, to))
     }
 
+    fn publish(&self, from: &Path, to: &Path) -> Result<()> {
+        self.plan.change(from, "rename", || self.inner.publish(from, to))
+    }
+
+    fn create_dir(&self, path: &Path) -> Result<()> {
+        self.plan.change(path, "making the directory", || self.inner.create_dir(path))
+    }
+
+    fn is_dir(&self, path: &Path) -> Result<bool> {
+        self.inner.is_dir(path)
+    }
+
+    fn names_in(&self, directory: &Path) -> Result<Vec<String>> {
+        self.inner.names_in(directory)
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        self.plan.change(path, "remove", || self.inner.remove_dir(path))
+    }
+
     fn remove(&self, path: &Path) -> Result<()> {
         self.plan.change(path, "remove", || self.inner.remove(path))
     }

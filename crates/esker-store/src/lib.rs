@@ -26,8 +26,10 @@
 mod count;
 mod error;
 mod fault;
+mod lane;
 mod local;
 mod memory;
+mod pool;
 #[doc(hidden)]
 pub mod suite;
 
@@ -38,8 +40,10 @@ use std::sync::Arc;
 pub use count::{CountingStore, Counts};
 pub use error::{Result, StoreError};
 pub use fault::{Fault, FaultyStore};
+pub use lane::Lane;
 pub use local::LocalStore;
 pub use memory::MemoryStore;
+pub use pool::ReadPool;
 
 /// What a file is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,11 +80,27 @@ pub trait Store: Send + Sync + Debug {
     /// what it is.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
+    /// Gives the file another name unless a file has it: of several that want one name, one
+    /// gets it, whole, and the others get [`std::io::ErrorKind::AlreadyExists`].
+    fn publish(&self, from: &Path, to: &Path) -> Result<()>;
+
     /// Removes a file.
     fn remove(&self, path: &Path) -> Result<()>;
 
     /// Whether there is a file of this name.
     fn exists(&self, path: &Path) -> Result<bool>;
+
+    /// Makes a directory, unless it is there.
+    fn create_dir(&self, path: &Path) -> Result<()>;
+
+    /// Whether there is a directory of this name.
+    fn is_dir(&self, path: &Path) -> Result<bool>;
+
+    /// The names of what is in a directory, sorted. Names that are not text are left out.
+    fn names_in(&self, directory: &Path) -> Result<Vec<String>>;
+
+    /// Removes an empty directory.
+    fn remove_dir(&self, path: &Path) -> Result<()>;
 
     /// The name behind symbolic links, so that a rename replaces the file and not the link.
     fn resolve(&self, path: &Path) -> Result<std::path::PathBuf>;

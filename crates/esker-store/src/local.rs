@@ -68,6 +68,57 @@ impl Store for LocalStore {
             .map_err(|e| StoreError::new(from, format!("rename to {}", to.display()), e))
     }
 
+    fn publish(&self, from: &Path, to: &Path) -> Result<()> {
+        let action = || format!("rename to {}", to.display());
+        let linked = match fs::hard_link(from, to) {
+            // A file system without links: the name is taken first, then the file put there.
+            Err(e)
+                if matches!(
+                    e.kind(),
+                    io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied
+                ) =>
+            {
+                OpenOptions::new()
+                    .write(true)
+                    .create_new(true)
+                    .open(to)
+                    .and_then(|_| fs::rename(from, to))
+            }
+            Err(e) => Err(e),
+            Ok(()) => fs::remove_file(from),
+        };
+        linked.map_err(|e| StoreError::new(from, action(), e))
+    }
+
+    fn create_dir(&self, path: &Path) -> Result<()> {
+        match fs::create_dir(path) {
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+            made => made.map_err(|e| StoreError::new(path, "making the directory", e)),
+        }
+    }
+
+    fn is_dir(&self, path: &Path) -> Result<bool> {
+        match fs::metadata(path) {
+            Ok(metadata) => Ok(metadata.is_dir()),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(e) => Err(StoreError::new(path, "look-up", e)),
+        }
+    }
+
+    fn names_in(&self, directory: &Path) -> Result<Vec<String>> {
+        let failed = |e| StoreError::new(directory, "listing the directory", e);
+        let mut names = Vec::new();
+        for entry in fs::read_dir(directory).map_err(failed)? {
+            names.extend(entry.map_err(failed)?.file_name().into_string().ok());
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        fs::remove_dir(path).map_err(|e| StoreError::new(path, "remove", e))
+    }
+
     fn remove(&self, path: &Path) -> Result<()> {
         fs::remove_file(path).map_err(|e| StoreError::new(path, "remove", e))
     }

@@ -1,6 +1,6 @@
 //! Files in memory that can lose power.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +18,8 @@ pub struct MemoryStore {
 struct Names {
     now: BTreeMap<PathBuf, Arc<Contents>>,
     synced: BTreeMap<PathBuf, Arc<Contents>>,
+    /// Directories that were made; they survive everything.
+    directories: BTreeSet<PathBuf>,
 }
 
 #[derive(Debug, Default)]
@@ -112,6 +114,47 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    fn publish(&self, from: &Path, to: &Path) -> Result<()> {
+        let mut names = lock(&self.names);
+        if names.now.contains_key(to) {
+            return Err(fail(to, "rename", io::ErrorKind::AlreadyExists));
+        }
+        let contents = names.now.remove(from);
+        let contents = contents.ok_or_else(|| fail(from, "rename", io::ErrorKind::NotFound))?;
+        names.now.insert(to.to_path_buf(), contents);
+        Ok(())
+    }
+
+    fn create_dir(&self, path: &Path) -> Result<()> {
+        lock(&self.names).directories.insert(path.to_path_buf());
+        Ok(())
+    }
+
+    fn is_dir(&self, path: &Path) -> Result<bool> {
+        let names = lock(&self.names);
+        let above = |name: &PathBuf| name != path && name.starts_with(path);
+        Ok(names.directories.contains(path) || names.now.keys().any(above))
+    }
+
+    fn names_in(&self, directory: &Path) -> Result<Vec<String>> {
+        let names = lock(&self.names);
+        let here = names.now.keys().chain(&names.directories);
+        let here = here.filter(|name| name.parent() == Some(directory));
+        let text = here.filter_map(|name| Some(name.file_name()?.to_str()?.to_string()));
+        Ok(text.collect::<BTreeSet<_>>().into_iter().collect())
+    }
+
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        let mut names = lock(&self.names);
+        if names.now.keys().any(|name| name.starts_with(path)) {
+            return Err(fail(path, "remove", io::ErrorKind::DirectoryNotEmpty));
+        }
+        match names.directories.remove(path) {
+            true => Ok(()),
+            false => Err(fail(path, "remove", io::ErrorKind::NotFound)),
+        }
+    }
+
     fn remove(&self, path: &Path) -> Result<()> {
         let removed = lock(&self.names).now.remove(path);
         removed.map(drop).ok_or_else(|| fail(path, "remove", io::ErrorKind::NotFound))
@@ -132,7 +175,7 @@ impl Store for MemoryStore {
     fn sync_names(&self, path: &Path) -> Result<()> {
         let mut names = lock(&self.names);
         let directory = path.parent();
-        let Names { now, synced } = &mut *names;
+        let Names { now, synced, .. } = &mut *names;
         synced.retain(|name, _| name.parent() != directory);
         let here = now.iter().filter(|(name, _)| name.parent() == directory);
         synced.extend(here.map(|(name, contents)| (name.clone(), contents.clone())));

@@ -12,6 +12,41 @@ pub fn store(store: &dyn Store, directory: &Path) {
     a_new_file_has_one_creator(store, &directory.join("new"));
     a_rename_replaces_and_open_files_stay(store, directory);
     what_is_absent_is_not_found(store, &directory.join("absent"));
+    a_name_is_published_once(store, directory);
+    a_directory_knows_its_names(store, &directory.join("folder"));
+}
+
+fn a_name_is_published_once(store: &dyn Store, directory: &Path) {
+    let (a, b, c) = (directory.join("pa"), directory.join("pb"), directory.join("pc"));
+    for (path, text) in [(&a, b"one"), (&b, b"two")] {
+        store.create(path, CreateMode::New).expect("create").write_at(0, text).expect("write");
+    }
+    store.publish(&a, &c).expect("the first gets the name");
+    let second = store.publish(&b, &c).expect_err("the name is taken");
+    assert_eq!(second.kind(), ErrorKind::AlreadyExists);
+    let mut bytes = [0; 3];
+    store.open(&c, Access::Read).expect("open").read_at(0, &mut bytes).expect("read");
+    assert_eq!(&bytes, b"one");
+    assert!(!store.exists(&a).expect("exists"), "it has one name");
+    assert!(store.exists(&b).expect("exists"), "the loser keeps its own");
+}
+
+fn a_directory_knows_its_names(store: &dyn Store, directory: &Path) {
+    assert!(!store.is_dir(directory).expect("is_dir"));
+    store.create_dir(directory).expect("make");
+    store.create_dir(directory).expect("make again");
+    assert!(store.is_dir(directory).expect("is_dir"));
+    for name in ["y", "x"] {
+        store.create(&directory.join(name), CreateMode::New).expect("create");
+    }
+    assert!(!store.is_dir(&directory.join("x")).expect("is_dir"), "a file is no directory");
+    assert_eq!(store.names_in(directory).expect("list"), ["x", "y"]);
+    assert!(store.remove_dir(directory).is_err(), "it is not empty");
+    for name in ["y", "x"] {
+        store.remove(&directory.join(name)).expect("remove");
+    }
+    store.remove_dir(directory).expect("remove");
+    assert!(!store.is_dir(directory).expect("is_dir"));
 }
 
 fn a_file_has_the_bytes_that_were_written(store: &dyn Store, path: &Path) {

@@ -29,8 +29,7 @@ fn recorded(case: &str) -> Option<Vec<Recorded>> {
         return None;
     }
     let file = Dataset::open(path).unwrap();
-    let numbers =
-        |name: &str| file.get::<u64>(file.var(name).unwrap(), &Selection::all()).unwrap();
+    let numbers = |name: &str| file.get::<u64>(file.var(name).unwrap(), &Selection::all()).unwrap();
     let maps = (1..).map_while(|k| {
         let shape = file.schema().attr(Owner::Global, &format!("D{k}.dims"))?;
         let (offsets, lengths) =
@@ -54,7 +53,9 @@ impl Recorded {
         let mut merged: Vec<(u64, u64)> = Vec::new();
         for (first, len) in runs {
             match merged.last_mut() {
-                Some((start, n)) if *start + *n == first && *start / row == first / row => *n += len,
+                Some((start, n)) if *start + *n == first && *start / row == first / row => {
+                    *n += len
+                }
                 _ => merged.push((first, len)),
             }
         }
@@ -109,8 +110,8 @@ fn write(maps: &[Recorded], comm: Arc<dyn Communicator>, path: &Path, decomposed
         .collect();
     for (k, map) in maps.iter().enumerate() {
         let runs = map.part(rank, ranks);
-        let id = decomposed
-            .then(|| def.add_decomposition(&dims[k], &map.list(&runs, &[])).unwrap());
+        let id =
+            decomposed.then(|| def.add_decomposition(&dims[k], &map.list(&runs, &[])).unwrap());
         for (ty, record) in KINDS {
             let name = format!("v{}", vars.len());
             let outer = if record { vec![time] } else { vec![] };
@@ -149,9 +150,8 @@ fn write(maps: &[Recorded], comm: Arc<dyn Communicator>, path: &Path, decomposed
 
 /// Whole variables, planes, columns and blocks are what the ordinary file has. Collective.
 fn compare(comm: Arc<dyn Communicator>, decomposed: &Path, ordinary: &Path, whole: bool) {
-    let open = |path: &Path| {
-        Dataset::open_with(path, OpenOptions::new().comm(comm.clone())).unwrap()
-    };
+    let open =
+        |path: &Path| Dataset::open_with(path, OpenOptions::new().comm(comm.clone())).unwrap();
     let (mut ours, mut theirs) = (open(decomposed), open(ordinary));
     let mut seed = 7 + comm.rank() as u64;
     let mut below = |n: u64| {
@@ -174,8 +174,11 @@ fn compare(comm: Arc<dyn Communicator>, decomposed: &Path, ordinary: &Path, whol
         selections.push(Selection::slab(&start, &count));
         for stride in [1, 2] {
             let start: Vec<u64> = shape.iter().map(|len| below(*len)).collect();
-            let count: Vec<u64> =
-                shape.iter().zip(&start).map(|(len, s)| 1 + below((len - s).div_ceil(stride))).collect();
+            let count: Vec<u64> = shape
+                .iter()
+                .zip(&start)
+                .map(|(len, s)| 1 + below((len - s).div_ceil(stride)))
+                .collect();
             selections.push(Selection::strided(&start, &count, &vec![stride; shape.len()]));
         }
         for selection in &selections {

@@ -12,7 +12,7 @@ use crate::error::{Error, Result, SelectionError};
 use crate::memory::{FillBytes, Lent, Memory, MemoryLayout, Sides};
 use crate::report::Report;
 use crate::request::{Direction, Request, RequestId, Requests};
-use crate::selection::{Checked, Purpose, Selection};
+use crate::selection::{Checked, Purpose, Selection, Space};
 
 /// How a wait, or a call that is one, ends for each request.
 pub type Outcomes = Vec<(RequestId, Result<()>)>;
@@ -348,7 +348,7 @@ impl Dataset {
         self.base.require_writable("write")?;
         let file_var = self.file_var(var)?;
         let purpose = Purpose::Write { elements: elements as u64 };
-        let checked = self.check(file_var, selection, purpose)?;
+        let checked = self.check_write(file_var, selection, purpose)?;
         self.require_memory(var, &checked, &layout, elements)?;
         self.require_storable(checked.records)?;
         let memory = self.memory(var, lent, memory, layout)?;
@@ -363,7 +363,7 @@ impl Dataset {
         checked: Checked,
         memory: Memory<'b>,
     ) -> RequestId {
-        let Checked { records, extent, whole_records, gaps, .. } = checked;
+        let Checked { records, extent, whole_records, parts, gaps, .. } = checked;
         let (epoch, range) = (self.epoch, RangeReport::default());
         queue.push(|id| {
             let mut request = Request {
@@ -372,6 +372,7 @@ impl Dataset {
                 var,
                 memory,
                 extent,
+                parts,
                 records,
                 whole_records,
                 epoch,
@@ -382,14 +383,23 @@ impl Dataset {
         })
     }
 
-    fn check(&self, var: VarId, selection: &Selection, purpose: Purpose) -> Result<Checked> {
+    pub(crate) fn check(
+        &self,
+        var: VarId,
+        selection: &Selection,
+        purpose: Purpose,
+    ) -> Result<Checked> {
         if let Some(map) = self.maps.of_var(var) {
             return self.check_decomposed(var, map, selection, purpose);
         }
         if selection.as_blob().is_some() {
             return Err(self.not_decomposed(var));
         }
-        selection.check(&self.header, var, self.records, purpose).map_err(|source| {
+        let space = match purpose {
+            Purpose::Write { .. } if self.container.is_some() => Space::Log,
+            _ => Space::File,
+        };
+        selection.check(&self.header, var, self.records, purpose, space).map_err(|source| {
             let var = self.header.schema.vars.as_slice()[var.0].name.to_string();
             Error::Selection { path: self.base.path.clone(), var, source }
         })
@@ -415,6 +425,7 @@ impl Dataset {
 
     fn require_present(&self, var: VarId, checked: &Checked) -> Result<()> {
         self.require_dense(var, checked)?;
+        self.see_own()?;
         let end = checked.extent.end();
         let file_len = self.file.len()?;
         if end > file_len { Err(self.short(var, end, file_len)) } else { Ok(()) }

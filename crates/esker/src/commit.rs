@@ -12,6 +12,7 @@ use esker_format::{Header, HeaderState, values};
 use esker_store::{Access, CreateMode, File};
 
 use crate::base::Base;
+use crate::container::Container;
 use crate::decomposed::{NewMap, write_maps};
 use crate::define::Before;
 use crate::error::Result;
@@ -24,6 +25,8 @@ pub(crate) struct Committed {
     pub(crate) file: Arc<dyn File>,
     /// Whether the file got its name just now, which a loss of power may undo.
     pub(crate) renamed: bool,
+    /// What the file is a view of, if it is one.
+    pub(crate) container: Option<Box<Container>>,
 }
 
 /// Commits a new dataset, in place of one that has its name. Collective.
@@ -54,7 +57,7 @@ pub(crate) fn create(
         journal::clear_journal(&*base.store, &base.path)?;
         Ok(base.store.rename(&name, &base.path)?)
     })?;
-    Ok(Committed { file, renamed: true })
+    Ok(Committed { file, renamed: true, container: None })
 }
 
 /// The file that rank 0 has made, on every rank. An open file keeps being the same one when it
@@ -77,10 +80,10 @@ pub(crate) fn update(
     base.by_root(|| undo_failed_attempt(base, before))?;
     if stays(before, header) {
         in_place(base, before, header, fills, maps)?;
-        Ok(Committed { file: before.file.clone(), renamed: false })
+        Ok(Committed { file: before.file.clone(), renamed: false, container: None })
     } else {
         let file = rebuild(base, before, header, fills, maps)?;
-        Ok(Committed { file, renamed: true })
+        Ok(Committed { file, renamed: true, container: None })
     }
 }
 

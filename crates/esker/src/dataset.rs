@@ -6,12 +6,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use esker_comm::{Communicator, CommunicatorExt};
-use esker_format::{Header, HeaderState, NumRecs, Schema, SchemaError, VarId, Variable};
+use esker_format::{
+    DataLayout, Header, HeaderState, NumRecs, Schema, SchemaError, VarId, Variable,
+};
 use esker_store::{Access, File};
 
 use crate::base::{Base, agree, broadcast_parts, read_header};
 use crate::commit::Committed;
 use crate::common::Common;
+use crate::container::{self, Container};
 use crate::decomposed::Maps;
 use crate::define::{Before, Define, aligned};
 use crate::error::{Error, Result};
@@ -54,6 +57,8 @@ pub struct Dataset {
     pub(crate) buffers: Buffers,
     /// The decomposition maps, and which variables they are for.
     pub(crate) maps: Maps,
+    /// What the file is a view of, if it is one.
+    pub(crate) container: Option<Box<Container>>,
 }
 
 impl Dataset {
@@ -74,17 +79,28 @@ impl Dataset {
     /// looks at the file as if it were finished).
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Dataset> {
         let comm = options.comm.duplicate()?;
+        let is_container = match comm.rank() {
+            0 => container::is_container(&*options.store, path.as_ref()),
+            _ => Ok(false),
+        };
+        let is_container = comm.any(agree(&*comm, is_container)?)?;
         let store = options.store;
         let access = if options.writable { Access::ReadWrite } else { Access::Read };
         let hints = options.hints.with_environment();
         let align = aligned(options.align, &hints);
-        let opened = store.open(path.as_ref(), access).map_err(Error::from);
-        let (file, path) =
-            agree(&*comm, opened.and_then(|file| Ok((file, store.resolve(path.as_ref())?))))?;
+        let opened = match is_container {
+            true => Ok(None),
+            false => store.open(path.as_ref(), access).map(Some).map_err(Error::from),
+        };
+        let opened = opened.and_then(|file| Ok((file, store.resolve(path.as_ref())?)));
+        let (file, path) = agree(&*comm, opened)?;
         let OpenOptions { writable, fill, fill_grown, short_file, .. } = options;
         let own = Common { path, hints, align, fill, fill_grown, short_file, writable };
         let mut base = Base::new(store, comm, own)?;
         base.raw = options.raw;
+        let Some(file) = file else {
+            return Dataset::open_container(base, options.container_version);
+        };
         let root = base.by_root(|| {
             let (header, bytes) = settle(&base, &*file)?;
             let file_len = file.len()?;
@@ -111,8 +127,28 @@ impl Dataset {
         };
         let records = header.records(file_len);
         let fills = vec![None; header.schema.vars.len()];
-        let committed = Committed { file, renamed: false };
+        let committed = Committed { file, renamed: false, container: None };
         Ok(Dataset::new(base, (committed, header, records), fills, None))
+    }
+
+    fn open_container(base: Base, version: Option<u64>) -> Result<Dataset> {
+        let (mut container, header) = Container::open(&base, version)?;
+        if base.writable {
+            container.start(&base)?;
+        }
+        let records = match header.numrecs {
+            NumRecs::Count(records) => records,
+            NumRecs::Streaming => 0,
+        };
+        let fills = vec![None; header.schema.vars.len()];
+        let (file, container) = (container.view.clone(), Some(Box::new(container)));
+        let committed = Committed { file, renamed: false, container };
+        Ok(Dataset::new(base, (committed, header, records), fills, None))
+    }
+
+    /// The version that an open container has; `None` for a classic file.
+    pub fn container_version(&self) -> Option<u64> {
+        self.container.as_ref().map(|container| container.version())
     }
 
     pub(crate) fn new(
@@ -123,10 +159,11 @@ impl Dataset {
     ) -> Dataset {
         static EPOCHS: AtomicU64 = AtomicU64::new(0);
         let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed);
-        let Committed { file, renamed } = committed;
+        let Committed { file, renamed, container } = committed;
         let (report, machine) = (Report::default(), OnceLock::new());
         let buffers = Buffers::default();
-        let maps = if base.raw { Maps::default() } else { Maps::of(&header) };
+        let is_raw = base.raw || container.is_some();
+        let maps = if is_raw { Maps::default() } else { Maps::of(&header) };
         Dataset {
             base,
             file,
@@ -140,6 +177,7 @@ impl Dataset {
             machine,
             buffers,
             maps,
+            container,
         }
     }
 
@@ -222,6 +260,9 @@ impl Dataset {
             return self.refresh();
         }
         self.agree_on_records()?;
+        if self.container.is_some() {
+            return self.commit_container(true);
+        }
         let clock = Instant::now();
         let synced = self.file.sync().map_err(Error::from);
         self.report.phases.sync += clock.elapsed();
@@ -233,7 +274,18 @@ impl Dataset {
         Ok(())
     }
 
+    /// Commits what was written to a container as its next version. Collective.
+    fn commit_container(&mut self, durable: bool) -> Result<()> {
+        let Some(container) = &mut self.container else { return Ok(()) };
+        self.header.numrecs = NumRecs::Count(self.records);
+        container.commit(&self.base, &self.header, durable, &mut self.report)
+    }
+
     fn refresh(&mut self) -> Result<()> {
+        // A version of a container stays what it is.
+        if self.container.is_some() {
+            return Ok(());
+        }
         let found = self.base.by_root(|| {
             let (header, _) = read_header(&self.base.path, &*self.file)?;
             let same = header.schema == self.header.schema && header.layout == self.header.layout;
@@ -260,6 +312,9 @@ impl Dataset {
         else {
             return Err(self.no_such_number(var));
         };
+        if self.container.is_some() {
+            return self.append_fill(var, record);
+        }
         let mine = self.base.share().of(place.bytes);
         let at = place.begin + record * self.header.layout.record_size + mine.start;
         let fill = esker_format::values::fill_bytes(variable);
@@ -283,6 +338,13 @@ impl Dataset {
         }
         let mut header = self.header.clone();
         change(&mut header.schema).map_err(|e| self.base.schema_error(e))?;
+        if let Some(container) = &mut self.container {
+            let placed = DataLayout::place(&header.schema, &self.base.align);
+            header.layout = placed.map_err(|e| self.base.schema_error(e))?;
+            container.define(&self.base, &header, &mut self.report)?;
+            self.header = header;
+            return Ok(());
+        }
         header.layout.header_len = header.encode().len() as u64;
         let room = header.layout.places.iter().map(|p| p.begin).min();
         if header.layout.places.len() != header.schema.vars.len()
@@ -302,7 +364,7 @@ impl Dataset {
             replace_header(&*self.base.store, &self.base.path, &*self.file, old, &bytes)
         })?;
         self.header = header;
-        if !self.base.raw {
+        if !self.base.raw && self.container.is_none() {
             self.maps = Maps::of(&self.header);
         }
         Ok(())
@@ -315,6 +377,9 @@ impl Dataset {
             return Ok(());
         }
         self.agree_on_records()?;
+        if self.container.is_some() {
+            return self.commit_container(false);
+        }
         self.base.by_root(|| self.extend_file(self.records))?;
         Ok(())
     }
@@ -323,8 +388,8 @@ impl Dataset {
     pub fn redef(mut self) -> Result<Define> {
         self.base.require_writable("redefine")?;
         self.agree_on_records()?;
-        let Dataset { file, header, records, renamed, .. } = self;
-        let before = Before { file, header, records, renamed };
+        let Dataset { file, header, records, renamed, container, .. } = self;
+        let before = Before { file, header, records, renamed, container };
         Ok(Define::redefine(self.base, before, self.numbering, self.fills))
     }
 
@@ -352,6 +417,10 @@ impl Dataset {
 
     /// Makes the records exist, for everyone who opens the file.
     pub(crate) fn write_numrecs(&self, records: u64) -> Result<()> {
+        // A container's records are committed with its data.
+        if self.container.is_some() {
+            return Ok(());
+        }
         self.extend_file(records)?;
         let numrecs = NumRecs::Count(records);
         let bytes = Header::numrecs_bytes(self.header.schema.version, numrecs);

@@ -14,12 +14,14 @@ use esker_store::{Access, CreateMode, File, Store};
 use crate::base::{Base, agree, broadcast_parts};
 use crate::commit::{self, Committed};
 use crate::common::Common;
+use crate::container::{self, Container};
 use crate::dataset::Dataset;
 use crate::decomposed::NewMap;
 use crate::error::{Error, Result};
-use crate::hints::Hints;
+use crate::hints::{Hints, Layout};
 use crate::numbering::{FileOrder, Numbering};
 use crate::options::{CreateOptions, FillMode};
+use crate::report::Report;
 use crate::tree;
 
 /// A dataset in define mode. [`Define::enddef`] makes it a [`Dataset`] that holds data.
@@ -55,6 +57,8 @@ pub(crate) struct Before {
     pub(crate) records: u64,
     /// Whether the file's name is not safe from power loss yet.
     pub(crate) renamed: bool,
+    /// What the file is a view of, if it is one.
+    pub(crate) container: Option<Box<Container>>,
 }
 
 /// [`Define::enddef`] failed. The dataset is still in define mode, and can be corrected.
@@ -77,19 +81,21 @@ impl From<EnddefError> for Error {
 impl Define {
     pub(crate) fn create(path: &Path, options: CreateOptions) -> Result<Define> {
         let comm = options.comm.duplicate()?;
-        let claimed = match comm.rank() {
-            0 => claim(&*options.store, path, options.clobber),
+        let hints = options.hints.with_environment();
+        let claimed = match (comm.rank(), hints.layout) {
+            (0, Layout::Classic) => claim(&*options.store, path, options.clobber),
+            (0, Layout::Log) => container::claim(&*options.store, path, options.clobber),
             _ => Ok(path.to_path_buf()),
         };
         let path = agree(&*comm, claimed)?;
-        let hints = options.hints.with_environment();
         let align = aligned(options.align, &hints);
         let CreateOptions { store, fill, fill_grown, short_file, .. } = options;
         let own = Common { path, hints, align, fill, fill_grown, short_file, writable: true };
         let mut base = Base::new(store, comm, own)?;
         base.raw = options.raw;
         let mut placeholders = Vec::new();
-        if base.is_root() {
+        let classic = base.hints.layout == Layout::Classic;
+        if base.is_root() && classic {
             placeholders.push(base.new_path());
             if !options.clobber {
                 placeholders.push(base.path.clone());
@@ -107,7 +113,9 @@ impl Define {
         };
         // A directory that takes no files is reported before any work is done.
         let base = &define.base;
-        base.by_root(|| Ok(base.store.create(&base.new_path(), CreateMode::Truncate)?))?;
+        if classic {
+            base.by_root(|| Ok(base.store.create(&base.new_path(), CreateMode::Truncate)?))?;
+        }
         Ok(define)
     }
 
@@ -339,11 +347,18 @@ impl Define {
         }
     }
 
-    fn commit(&self) -> Result<(Committed, Header, Vec<Option<FillMode>>)> {
+    fn commit(&mut self) -> Result<(Committed, Header, Vec<Option<FillMode>>)> {
         let (schema, own_fills) = self.merge()?;
         let mode = |own: &Option<FillMode>| own.unwrap_or(self.base.fill) == FillMode::Fill;
         let fills: Vec<bool> = own_fills.iter().map(mode).collect();
         let align = &self.base.align;
+        if self.is_container() {
+            let layout = DataLayout::place(&schema, align);
+            let layout = layout.map_err(|e| self.base.schema_error(e))?;
+            let numrecs = NumRecs::Count(self.numrecs());
+            let header = Header { schema, numrecs, layout };
+            return Ok((self.commit_container(&header)?, header, own_fills));
+        }
         let (layout, records) = match &self.before {
             None => (DataLayout::place(&schema, align), 0),
             Some(b) => (DataLayout::extend(&schema, &b.header, b.records, align), b.records),
@@ -355,6 +370,39 @@ impl Define {
             Some(before) => commit::update(&self.base, before, &header, &fills, &self.maps)?,
         };
         Ok((committed, header, own_fills))
+    }
+
+    pub(crate) fn is_container(&self) -> bool {
+        match &self.before {
+            None => self.base.hints.layout == Layout::Log,
+            Some(before) => before.container.is_some(),
+        }
+    }
+
+    /// Commits the definition of a container, and begins to write in a new one. Collective.
+    fn commit_container(&mut self, header: &Header) -> Result<Committed> {
+        let base = &self.base;
+        let before = self.before.as_mut().and_then(|b| b.container.take());
+        let mut container = match before {
+            Some(container) => container,
+            None => Box::new(Container::create(base, header)?),
+        };
+        let defined = container
+            .define(base, header, &mut Report::default())
+            .and_then(|()| container.start(base));
+        match defined {
+            Ok(()) => {
+                let file = container.view.clone();
+                Ok(Committed { file, renamed: false, container: Some(container) })
+            }
+            Err(error) => {
+                // What was open stays open, and the definition can be corrected.
+                if let Some(before) = &mut self.before {
+                    before.container = Some(container);
+                }
+                Err(error)
+            }
+        }
     }
 
     /// The schema that all ranks have together, in the file's order. Collective.

@@ -39,6 +39,9 @@ impl Dataset {
         if puts.is_empty() {
             return Ok(());
         }
+        if self.container.is_some() {
+            return self.append_to_log(puts, report);
+        }
         let records = puts.iter().map(|r| r.records).max().unwrap_or(0);
         // With several ranks, others may be writing the same records now.
         let alone = self.base.comm.size() == 1;
@@ -83,6 +86,11 @@ impl Dataset {
         let ready = ready.and_then(|()| self.require_current(requests));
         let mut gets = split_gets(requests);
         let puts = requests;
+        if self.container.is_some() {
+            let moved = self.log_together(puts, &mut gets, ready);
+            join(puts, gets);
+            return moved;
+        }
         let (put_extents, get_extents) = (detach_extents(puts), detach_extents(&mut gets));
         let (writes, reads) = (Plan::new(put_extents.iter()), Plan::new(get_extents.iter()));
         let mut report = self.report;
@@ -163,7 +171,7 @@ impl Dataset {
         self.exchange(together)?.write(plan, puts, buffers, report)
     }
 
-    fn read_together(
+    pub(crate) fn read_together(
         &self,
         together: &Together,
         plan: &Plan<'_>,
@@ -205,6 +213,7 @@ impl Dataset {
         requests: &mut [Request<'_>],
         report: &mut Report,
     ) -> Result<()> {
+        self.see_own()?;
         let extents = detach_extents(requests);
         let plan = Plan::new(extents.iter());
         count(report, &plan, requests.len());
@@ -254,7 +263,7 @@ fn join<'b>(puts: &mut Vec<Request<'b>>, mut gets: Vec<Request<'b>>) {
 }
 
 /// The requests' extents, apart from their memory, which is changed while these are read.
-fn detach_extents(requests: &mut [Request<'_>]) -> Vec<Extent> {
+pub(crate) fn detach_extents(requests: &mut [Request<'_>]) -> Vec<Extent> {
     requests.iter_mut().map(|r| std::mem::take(&mut r.extent)).collect()
 }
 
@@ -265,7 +274,7 @@ fn covered(puts: &[Request<'_>], from: u64, to: u64) -> Option<VarId> {
     puts.iter().find(|r| whole(r)).map(|r| r.var)
 }
 
-fn count(report: &mut Report, plan: &Plan<'_>, requests: usize) {
+pub(crate) fn count(report: &mut Report, plan: &Plan<'_>, requests: usize) {
     let Summary { runs, bytes, .. } = plan.summary;
     report.requests += requests as u64;
     report.runs += runs;

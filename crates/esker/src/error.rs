@@ -28,6 +28,15 @@ pub enum Error {
         source: DecodeError,
     },
 
+    /// A container that cannot be used as it is.
+    #[error("{}: {why}", path.display())]
+    Container {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+
     /// A definition that cannot be made.
     #[error("{}: {source}", path.display())]
     Schema {

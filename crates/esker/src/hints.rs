@@ -21,6 +21,26 @@ pub enum Automatic {
     Automatic,
 }
 
+/// What a new dataset is on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Layout {
+    /// A classic netCDF file.
+    #[default]
+    Classic,
+    /// A container whose variables are logs: a directory in which every rank appends what it
+    /// writes. The fastest way to write; read as any other dataset.
+    Log,
+}
+
+/// Which ranks share the files of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogFiles {
+    /// None: every process has its own.
+    Process,
+    /// Those of a node.
+    Node,
+}
+
 /// The values in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hints {
@@ -64,6 +84,10 @@ pub struct Hints {
     pub(crate) record_align: Option<u64>,
     /// `nc_ibuf_size`: bytes that [`crate::Requests::attach_buffer`] attaches by default.
     pub(crate) ibuf_size: u64,
+    /// `esker_layout`: what a new dataset is.
+    pub(crate) layout: Layout,
+    /// `esker_log_files`: which ranks share the files of a log.
+    pub(crate) log_files: LogFiles,
     /// The pairs that were set, to send them to other ranks.
     given: Vec<(String, String)>,
     warnings: Vec<String>,
@@ -84,11 +108,13 @@ impl Default for Hints {
             write_buffer: None,
             direct_run: None,
             sieve_hole: 16 << 10,
-            index_memory: 64 << 20,
             header_align: None,
             var_align: None,
             record_align: None,
             ibuf_size: 16 << 20,
+            layout: Layout::Classic,
+            log_files: LogFiles::Process,
+            index_memory: 256 << 20,
             given: Vec::new(),
             warnings: Vec::new(),
         }
@@ -167,6 +193,26 @@ macro_rules! switch_hint {
     };
 }
 
+/// One of a few words.
+macro_rules! choice_hint {
+    ($name:literal, $field:ident, [$(($word:literal, $value:path)),+]) => {
+        Hint {
+            name: $name,
+            set: |h, v| {
+                h.$field = match v.trim() {
+                    $($word => $value,)+
+                    _ => return Err(format!("it is none of {}", [$($word),+].join(", "))),
+                };
+                Ok(())
+            },
+            get: |h| {
+                let words = [$(($word, $value)),+];
+                words.iter().find(|(_, v)| *v == h.$field).map(|(word, _)| word.to_string())
+            },
+        }
+    };
+}
+
 /// A hint that other libraries act on and this one has no use for.
 macro_rules! ignored_hint {
     ($name:literal) => {
@@ -194,11 +240,17 @@ const TABLE: &[Hint] = &[
     default_hint!("ind_wr_buffer_size", write_buffer, DIRECT),
     optional_hint!("esker_direct_run", direct_run),
     size_hint!("esker_sieve_hole", sieve_hole),
-    size_hint!("esker_index_memory", index_memory),
     optional_hint!("nc_header_align_size", header_align),
     optional_hint!("nc_var_align_size", var_align),
     optional_hint!("nc_record_align_size", record_align),
     size_hint!("nc_ibuf_size", ibuf_size),
+    choice_hint!("esker_layout", layout, [("classic", Layout::Classic), ("log", Layout::Log)]),
+    choice_hint!(
+        "esker_log_files",
+        log_files,
+        [("process", LogFiles::Process), ("node", LogFiles::Node)]
+    ),
+    size_hint!("esker_index_memory", index_memory),
     ignored_hint!("cb_config_list"),
     ignored_hint!("romio_no_indep_rw"),
     ignored_hint!("striping_factor"),

@@ -58,9 +58,11 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod appending;
 mod base;
 mod commit;
 mod common;
+mod container;
 mod dataset;
 mod decomposed;
 mod define;
@@ -105,11 +107,12 @@ pub use esker_format::{
     HeaderState, MemoryType, Native, NumRecs, Owner, Placement, Scalar, Schema, SchemaError,
     Values, VarId, Variable, Version, values,
 };
-pub use hints::{Automatic, Hints};
+pub use hints::{Automatic, Hints, Layout};
 pub use journal::{
     clear_journal, finish_redefinition, journal_path, new_path, read_journal, remove_journal,
     replace_header,
 };
+pub use log::LogDamage;
 pub use memory::MemoryLayout;
 pub use options::{CreateOptions, FillMode, OpenOptions};
 pub use report::{Phases, Report, Strategy};

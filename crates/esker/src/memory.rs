@@ -163,6 +163,16 @@ impl<'b> Memory<'b> {
         self.fill.as_slice().repeat(count as usize)
     }
 
+    /// The bytes of these elements, if they lie as the variable has them, in this machine's order.
+    pub(crate) fn as_they_are(&self, elements: std::ops::Range<u64>) -> Option<&[u8]> {
+        let Sides { external, memory, .. } = self.sides;
+        if self.layout.strided.is_some() || memory != external.natural() {
+            return None;
+        }
+        let width = external.size() as usize;
+        self.lent.bytes().get(elements.start as usize * width..elements.end as usize * width)
+    }
+
     /// Puts the elements from `element` on, as many as fill `out`, into `out` in external form.
     pub(crate) fn pack(&self, element: u64, out: &mut [u8]) -> Result<RangeReport, ConvertError> {
         let Sides { external, memory, rules } = self.sides;

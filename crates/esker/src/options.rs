@@ -6,7 +6,7 @@ use esker_comm::{Communicator, SelfComm};
 use esker_format::{Alignment, Version};
 use esker_store::{LocalStore, Store};
 
-use crate::hints::Hints;
+use crate::hints::{Hints, Layout};
 
 /// What values that nobody wrote are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -64,6 +64,16 @@ impl CreateOptions {
         self
     }
 
+    /// What it is on disk; by default a classic file. The hint `esker_layout` says the same.
+    pub fn layout(mut self, layout: Layout) -> Self {
+        let name = match layout {
+            Layout::Classic => "classic",
+            Layout::Log => "log",
+        };
+        self.hints.set("esker_layout", name);
+        self
+    }
+
     /// Whether a file of the same name is replaced; if not, it is an error.
     pub fn clobber(mut self, clobber: bool) -> Self {
         self.clobber = clobber;
@@ -75,6 +85,7 @@ impl CreateOptions {
 #[derive(Debug, Clone)]
 pub struct OpenOptions {
     pub(crate) writable: bool,
+    pub(crate) container_version: Option<u64>,
     pub(crate) fill: FillMode,
     pub(crate) fill_grown: bool,
     pub(crate) short_file: bool,
@@ -89,6 +100,7 @@ impl Default for OpenOptions {
     fn default() -> Self {
         OpenOptions {
             writable: false,
+            container_version: None,
             fill: FillMode::Fill,
             fill_grown: true,
             short_file: false,
@@ -105,6 +117,12 @@ impl OpenOptions {
     /// For reading, from the local file system.
     pub fn new() -> OpenOptions {
         OpenOptions::default()
+    }
+
+    /// Which version of a container to read, instead of the newest.
+    pub fn container_version(mut self, version: u64) -> Self {
+        self.container_version = Some(version);
+        self
     }
 
     /// Whether it can be changed.

@@ -23,11 +23,12 @@ pub(crate) struct Extent {
     size: u64,
 }
 
+/// One run of a request, and its first element.
 #[derive(Debug, Clone, Copy)]
-struct Single {
-    offset: u64,
-    len: u64,
-    element: u64,
+pub(crate) struct Single {
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+    pub(crate) element: u64,
 }
 
 impl Extent {
@@ -62,6 +63,14 @@ impl Extent {
             sort_by_offset(&mut self.singles, |s| s.offset);
         }
         self.singles.shrink_to_fit();
+    }
+
+    /// The single runs, and the patterns with their first elements, in the order of the elements.
+    pub(crate) fn by_element(&mut self) -> (&[Single], &[(Pattern, u64)]) {
+        if !self.singles.is_sorted_by_key(|s| s.element) {
+            sort_by_offset(&mut self.singles, |s| s.element);
+        }
+        (&self.singles, &self.patterns)
     }
 
     /// The first byte after everything.
@@ -331,7 +340,7 @@ impl Sweep<'_, '_> {
 }
 
 /// Sorted pieces without overlaps: where several have a byte, the one asked for last has it.
-fn later_wins(sorted: &[Piece], sizes: &[u64]) -> Vec<Piece> {
+pub(crate) fn later_wins(sorted: &[Piece], sizes: &[u64]) -> Vec<Piece> {
     let mut out: Vec<Piece> = Vec::with_capacity(sorted.len());
     // Pieces that reach the current offset, the latest on top.
     let mut open: BinaryHeap<((u32, u64), usize)> = BinaryHeap::new();
@@ -382,7 +391,7 @@ fn later_wins(sorted: &[Piece], sizes: &[u64]) -> Vec<Piece> {
 
 /// Sorts by offset, keeping the order of equal ones: a radix sort on the bytes in which the
 /// offsets differ, which for a million short runs takes a third of a comparison sort's time.
-fn sort_by_offset<T: Copy>(items: &mut Vec<T>, offset: impl Fn(&T) -> u64) {
+pub(crate) fn sort_by_offset<T: Copy>(items: &mut Vec<T>, offset: impl Fn(&T) -> u64) {
     const SMALL: usize = 4096;
     if items.len() < SMALL {
         items.sort_by_key(|item| offset(item));

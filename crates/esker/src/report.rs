@@ -13,6 +13,8 @@ pub enum Strategy {
     Direct,
     /// Pieces went through the owners of windows.
     Exchanged,
+    /// Each rank appended to its own log.
+    Appended,
 }
 
 /// What this rank did since the dataset was opened (or [`crate::Dataset::reset_report`]).
@@ -48,6 +50,8 @@ pub struct Report {
     pub reads: u64,
     /// Bytes they read.
     pub bytes_read: u64,
+    /// Bytes that say what the payloads in a log are, of those written.
+    pub log_metadata: u64,
     /// The largest memory that the engine held at once, in bytes.
     pub peak_memory: u64,
     /// Time of each phase.
@@ -94,6 +98,7 @@ impl fmt::Display for Strategy {
             Strategy::Nothing => "nothing",
             Strategy::Direct => "direct",
             Strategy::Exchanged => "exchanged",
+            Strategy::Appended => "appended",
         })
     }
 }

@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::Arc;
 
 use esker_format::{RangeReport, VarId};
 
 use crate::error::{Error, Result};
+use crate::log::Parts;
 use crate::memory::Memory;
 use crate::plan::Extent;
 
@@ -29,6 +31,8 @@ pub(crate) struct Request<'b> {
     pub(crate) var: VarId,
     pub(crate) memory: Memory<'b>,
     pub(crate) extent: Extent,
+    /// What it is in a log, if that is known already, and in which record.
+    pub(crate) parts: Option<(Arc<Parts>, u64)>,
     /// Records that the variable has at least when this is written.
     pub(crate) records: u64,
     /// The records that are written whole, if that is all it is.

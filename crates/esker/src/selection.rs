@@ -4,10 +4,12 @@
 //! short runs costs a million small entries and nothing more. Most have one.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use esker_format::{DimLen, Header, VarId};
 
 use crate::error::SelectionError;
+use crate::log::Parts;
 use crate::pattern::{Pattern, Run};
 use crate::plan::Extent;
 
@@ -25,7 +27,8 @@ use crate::plan::Extent;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
-    slabs: Option<Slabs>,
+    /// Shared, so that a list which is used again is known.
+    slabs: Option<Arc<Slabs>>,
     /// Set for the blobs of decomposed variables, which are not hyperslabs.
     blob: Option<Box<Blob>>,
 }
@@ -40,14 +43,14 @@ pub(crate) struct Blob {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Slabs {
-    rank: usize,
+pub(crate) struct Slabs {
+    pub(crate) rank: usize,
     /// How many there are (start and count are empty for scalars).
-    len: usize,
-    start: Vec<u64>,
-    count: Vec<u64>,
+    pub(crate) len: usize,
+    pub(crate) start: Vec<u64>,
+    pub(crate) count: Vec<u64>,
     /// Empty when every stride is 1.
-    stride: Vec<u64>,
+    pub(crate) stride: Vec<u64>,
 }
 
 impl Selection {
@@ -119,7 +122,7 @@ impl Selection {
     }
 
     fn of(slabs: Slabs) -> Selection {
-        Selection { slabs: Some(slabs), blob: None }
+        Selection { slabs: Some(Arc::new(slabs)), blob: None }
     }
 
     /// The blob that this is, if it is one.
@@ -161,6 +164,13 @@ impl Selection {
     }
 }
 
+impl Selection {
+    /// The list of hyperslabs, if it is one.
+    pub(crate) fn slabs(&self) -> Option<&Arc<Slabs>> {
+        self.slabs.as_ref()
+    }
+}
+
 /// A selection that was checked against a variable, as places in the file.
 #[derive(Debug)]
 pub(crate) struct Checked {
@@ -175,6 +185,8 @@ pub(crate) struct Checked {
     /// Elements that no rank has of a decomposed variable (the first, and how many): they read as
     /// fill values.
     pub(crate) gaps: Vec<(u64, u64)>,
+    /// What it is in a log, when that is known already; then the extent is empty.
+    pub(crate) parts: Option<(Arc<Parts>, u64)>,
 }
 
 /// What a selection is for: reading stops at the last record, writing may go beyond it.
@@ -187,6 +199,21 @@ pub(crate) enum Purpose {
     },
 }
 
+/// What the places of a checked selection are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Space {
+    /// Bytes of the classic file.
+    File,
+    /// Elements of the variable, with records [`log_record_step`] apart.
+    Log,
+}
+
+/// The distance of records in [`Space::Log`] for a record of so many elements: so large that
+/// no pattern within a record meets the next one, nor looks as if it did.
+pub(crate) fn log_record_step(elements: u64) -> u64 {
+    elements.saturating_mul(2).saturating_add(1)
+}
+
 impl Selection {
     /// Checks every hyperslab against the variable's shape and finds its place in the file.
     pub(crate) fn check(
@@ -195,6 +222,7 @@ impl Selection {
         var: VarId,
         records: u64,
         purpose: Purpose,
+        space: Space,
     ) -> Result<Checked, SelectionError> {
         let variable = &header.schema.vars.as_slice()[var.0];
         let is_record = header.schema.is_record(variable);
@@ -202,6 +230,7 @@ impl Selection {
         let whole;
         let slabs = match &self.slabs {
             Some(slabs) => {
+                let slabs = &**slabs;
                 if is_record && purpose != Purpose::Read {
                     shape[0] = header.schema.version.max_count();
                 }
@@ -221,9 +250,12 @@ impl Selection {
             let dim = variable.dims.get(d).and_then(|id| header.schema.dims.at(id.0));
             dim.map_or(String::new(), |dim| dim.name.to_string())
         };
-        let steps = file_steps(header, var);
-        let begin = header.layout.places[var.0].begin;
-        let size = variable.ty.size();
+        let (steps, begin, size) = match space {
+            Space::File => {
+                (file_steps(header, var), header.layout.places[var.0].begin, variable.ty.size())
+            }
+            Space::Log => (log_steps(header, var), 0, 1),
+        };
         let mut extent = Extent::new(size);
         let mut elements: u64 = 0;
         let mut needed = 0;
@@ -253,7 +285,8 @@ impl Selection {
                 // when it moves only: it looks at all variables, and a list has many slabs.
                 if last >= needed {
                     needed = last + 1;
-                    if header.data_end(needed) > i64::MAX as u64 {
+                    let last = needed.checked_mul(steps[0]);
+                    if header.data_end(needed) > i64::MAX as u64 || last.is_none() {
                         return Err(SelectionError::TooLarge);
                     }
                 }
@@ -275,7 +308,8 @@ impl Selection {
         }
         extent.finish();
         let whole_records = if is_record { slabs.whole_records(&shape) } else { None };
-        Ok(Checked { elements, records: needed, extent, whole_records, gaps: Vec::new() })
+        let (parts, gaps) = (None, Vec::new());
+        Ok(Checked { elements, records: needed, extent, whole_records, parts, gaps })
     }
 }
 
@@ -393,8 +427,18 @@ impl Slabs {
 
 /// Bytes in the file from one index of a dimension to the next.
 pub(crate) fn file_steps(header: &Header, var: VarId) -> Vec<u64> {
+    let size = header.schema.vars.as_slice()[var.0].ty.size();
+    steps(header, var, size, |_| header.layout.record_size)
+}
+
+/// Elements from one index of a dimension to the next.
+fn log_steps(header: &Header, var: VarId) -> Vec<u64> {
+    steps(header, var, 1, log_record_step)
+}
+
+fn steps(header: &Header, var: VarId, size: u64, record: impl Fn(u64) -> u64) -> Vec<u64> {
     let variable = &header.schema.vars.as_slice()[var.0];
-    let mut step = variable.ty.size();
+    let mut step = size;
     let mut steps = vec![0; variable.dims.len()];
     for (d, dim) in variable.dims.iter().enumerate().rev() {
         match header.schema.dims.as_slice()[dim.0].len {
@@ -403,7 +447,7 @@ pub(crate) fn file_steps(header: &Header, var: VarId) -> Vec<u64> {
                 // The product is the variable's size, which was checked to fit.
                 step = step.saturating_mul(len);
             }
-            DimLen::Unlimited => steps[d] = header.layout.record_size,
+            DimLen::Unlimited => steps[d] = record(step),
         }
     }
     steps

@@ -4,6 +4,8 @@
 //! before, the length, and how often the same distance and length repeat. A regular pattern is
 //! one triple, whatever its length; an irregular one costs three bytes or a few more a run.
 
+use esker_format::varint;
+
 use crate::pattern::Run;
 
 /// Collects runs in ascending order; neighbours become one.
@@ -61,9 +63,9 @@ impl RunList {
 
     fn flush(&mut self) {
         if let Some(t) = self.triple.take() {
-            put(&mut self.bytes, t.gap);
-            put(&mut self.bytes, t.len);
-            put(&mut self.bytes, t.repeat);
+            varint::put(&mut self.bytes, t.gap);
+            varint::put(&mut self.bytes, t.len);
+            varint::put(&mut self.bytes, t.repeat);
         }
     }
 
@@ -82,14 +84,6 @@ impl RunList {
     }
 }
 
-fn put(bytes: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        bytes.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
-}
-
 /// The runs of a message made by [`RunList::finish`], and its payload.
 pub(crate) fn open(message: &[u8], base: u64) -> Option<(RunsOf<'_>, &[u8])> {
     let (len, rest) = message.split_first_chunk::<8>()?;
@@ -105,28 +99,13 @@ pub(crate) struct RunsOf<'m> {
     triple: Triple,
 }
 
-impl RunsOf<'_> {
-    fn take(&mut self) -> Option<u64> {
-        let mut value = 0;
-        let mut shift = 0;
-        loop {
-            let (byte, rest) = self.list.split_first()?;
-            self.list = rest;
-            value |= u64::from(byte & 0x7f).checked_shl(shift)?;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-            shift += 7;
-        }
-    }
-}
-
 impl Iterator for RunsOf<'_> {
     type Item = Run;
 
     fn next(&mut self) -> Option<Run> {
         if self.triple.repeat == 0 {
-            self.triple = Triple { gap: self.take()?, len: self.take()?, repeat: self.take()? };
+            let mut take = || varint::take(&mut self.list);
+            self.triple = Triple { gap: take()?, len: take()?, repeat: take()? };
         }
         self.triple.repeat -= 1;
         let run = Run { offset: self.at + self.triple.gap, len: self.triple.len };

@@ -87,9 +87,7 @@ fn a_file_has_the_form_that_the_architecture_tells() {
         ("D1.total_nreqs", DimLen::Fixed(8)),
     ];
     assert_eq!(dims, expected);
-    let numbers = |name: &str| {
-        raw.get::<i64>(raw.var(name).unwrap(), &Selection::all()).unwrap()
-    };
+    let numbers = |name: &str| raw.get::<i64>(raw.var(name).unwrap(), &Selection::all()).unwrap();
     assert_eq!(numbers("D1.nreqs"), [4, 4]);
     assert_eq!(numbers("D1.req_start"), [0, 4]);
     assert_eq!(numbers("D1.blob_start"), [0, 4]);
@@ -266,10 +264,8 @@ fn what_is_wrong_with_a_map_is_told() {
         raw.close().unwrap();
         let ds = Dataset::open(&path).unwrap();
         let error = ds.get::<i32>(ds.var("t").unwrap(), &Selection::all()).unwrap_err();
-        let damaged = matches!(
-            error,
-            Error::Decomposition { source: DecompositionError::Damaged(_), .. }
-        );
+        let damaged =
+            matches!(error, Error::Decomposition { source: DecompositionError::Damaged(_), .. });
         assert!(damaged && error.to_string().contains(word), "{error}");
     }
 }

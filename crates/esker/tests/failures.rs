@@ -654,6 +654,26 @@ impl Store for Unreadable {
         LocalStore.exists(path)
     }
 
+    fn publish(&self, from: &Path, to: &Path) -> esker_store::Result<()> {
+        LocalStore.publish(from, to)
+    }
+
+    fn create_dir(&self, path: &Path) -> esker_store::Result<()> {
+        LocalStore.create_dir(path)
+    }
+
+    fn is_dir(&self, path: &Path) -> esker_store::Result<bool> {
+        LocalStore.is_dir(path)
+    }
+
+    fn names_in(&self, directory: &Path) -> esker_store::Result<Vec<String>> {
+        LocalStore.names_in(directory)
+    }
+
+    fn remove_dir(&self, path: &Path) -> esker_store::Result<()> {
+        LocalStore.remove_dir(path)
+    }
+
     fn resolve(&self, path: &Path) -> esker_store::Result<PathBuf> {
         LocalStore.resolve(path)
     }

@@ -80,3 +80,46 @@ fn ranks_on_several_nodes_agree_with_the_model() {
         world.launch(|comm| scenario::run(seed, comm, &path)).unwrap();
     }
 }
+
+/// The same for containers of logs.
+mod logs {
+    use super::*;
+
+    fn on_threads(ranks: usize, seeds: std::ops::Range<u64>) {
+        let dir = tempfile::tempdir().unwrap();
+        for seed in seeds {
+            let path = dir.path().join(format!("run{seed}.esk"));
+            esker::launch(ranks, |comm| scenario::run(seed, comm, &path));
+        }
+    }
+
+    #[test]
+    fn one_rank_agrees_with_the_model() {
+        on_threads(1, 10_000..10_000 + seeds());
+    }
+
+    #[test]
+    fn two_ranks_agree_with_the_model() {
+        on_threads(2, 11_000..11_000 + seeds());
+    }
+
+    #[test]
+    fn four_ranks_agree_with_the_model() {
+        on_threads(4, 12_000..12_000 + seeds());
+    }
+
+    #[test]
+    fn seven_ranks_agree_with_the_model() {
+        on_threads(7, 13_000..13_000 + seeds() / 2);
+    }
+
+    #[test]
+    fn ranks_on_several_nodes_agree_with_the_model() {
+        let dir = tempfile::tempdir().unwrap();
+        for seed in 14_000..14_000 + seeds() / 3 {
+            let path = dir.path().join(format!("run{seed}.esk"));
+            let world = esker_comm::ThreadWorld::new(6).ranks_per_node(1 + seed as usize % 4);
+            world.launch(|comm| scenario::run(seed, comm, &path)).unwrap();
+        }
+    }
+}

@@ -8,7 +8,8 @@ use crate::failure::Failure;
 
 /// The dataset in this file, for reading, as it is stored.
 pub(super) fn open(path: &Path) -> Result<Dataset, Failure> {
-    Dataset::open_with(path, OpenOptions::new().raw(true)).map_err(|error| Failure::file(path, error))
+    Dataset::open_with(path, OpenOptions::new().raw(true))
+        .map_err(|error| Failure::file(path, error))
 }
 
 /// The variables of these names, in this order; all variables when there are no names.

@@ -88,8 +88,8 @@ pub struct Frame {
     pub entries: Vec<Entry>,
     /// The checksums of all of them.
     pub sums: Vec<u32>,
-    /// The footprints defined here: number and definition.
-    pub footprints: Vec<(u64, Vec<u8>)>,
+    /// The footprints defined here: number, and where in the metadata log the definition is.
+    pub footprints: Vec<(u64, Range<u64>)>,
     /// Where it ends in the metadata log.
     pub end: u64,
     /// Where its payloads end in the data log.
@@ -358,7 +358,8 @@ fn decode(body: &[u8], end: u64, data_len: u64) -> Option<Frame> {
             *rest = after;
             let number = next_footprint;
             next_footprint = next_footprint.checked_add(1)?;
-            frame.footprints.push((number, definition.to_vec()));
+            let to = end - rest.len() as u64;
+            frame.footprints.push((number, to - definition.len() as u64..to));
             number
         } else {
             next_footprint.checked_sub(varint::take(rest)?.max(1))?

@@ -14,11 +14,12 @@
 //! let payload = [0u8; 48];
 //! let number = writer.define(&block);
 //! writer.entry(&write, number, 48, false, &checksums(&payload));
-//! let frame = writer.finish().unwrap();
-//! let mut frames = Frames::new(&frame, 0, 48);
-//! let frame = frames.next().unwrap().unwrap();
+//! let bytes = writer.finish().unwrap();
+//! let frame = Frames::new(&bytes, 0, 48).next().unwrap().unwrap();
 //! assert_eq!(frame.entries[0].write, write);
-//! assert_eq!(frame.footprints[0].1, block.encode());
+//! let (_, place) = &frame.footprints[0];
+//! let definition = &bytes[place.start as usize..place.end as usize];
+//! assert_eq!(Footprint::decode(definition, 12), Some(block));
 //! ```
 
 mod footprint;

@@ -45,7 +45,7 @@ pub use fill::{default_fill, default_fill_bytes, fill_bytes, fill_value};
 pub use native::{Char, Native};
 pub use report::{ConvertError, OutOfRange, RangeReport};
 pub use scalar::Scalar;
-pub use swap::swap_in_place;
+pub use swap::{copy_reversed, swap_in_place};
 
 /// An owned list of values of one external type, as attributes and small arrays hold them.
 #[derive(Debug, Clone, PartialEq)]

@@ -58,3 +58,22 @@ pub(super) fn swap_copy(src: &[u8], dst: &mut [u8], width: usize) {
         _ => dst.copy_from_slice(src),
     }
 }
+
+/// Copies elements of `width` bytes with the bytes of each reversed. `src` and `dst` are equally
+/// long.
+pub fn copy_reversed(src: &[u8], dst: &mut [u8], width: usize) {
+    fn each<const W: usize>(src: &[u8], dst: &mut [u8]) {
+        let (src, _) = src.as_chunks::<W>();
+        let (dst, _) = dst.as_chunks_mut::<W>();
+        for (s, d) in src.iter().zip(dst) {
+            *d = *s;
+            d.reverse();
+        }
+    }
+    match width {
+        2 => each::<2>(src, dst),
+        4 => each::<4>(src, dst),
+        8 => each::<8>(src, dst),
+        _ => dst.copy_from_slice(src),
+    }
+}

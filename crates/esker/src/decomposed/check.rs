@@ -104,7 +104,7 @@ impl Dataset {
         })?;
         let Placing { mut extent, gaps, elements, records, .. } = placing;
         extent.finish();
-        Ok(Checked { elements, records, extent, whole_records: None, gaps })
+        Ok(Checked { elements, records, extent, whole_records: None, parts: None, gaps })
     }
 
     /// Fails unless as many ranks have the dataset as the map was made by.
@@ -117,12 +117,7 @@ impl Dataset {
         Err(self.map_error(map, Some(var), source))
     }
 
-    fn place_blob(
-        &self,
-        placing: &mut Placing<'_>,
-        map: &Map,
-        blob: &Blob,
-    ) -> Result<(), Refused> {
+    fn place_blob(&self, placing: &mut Placing<'_>, map: &Map, blob: &Blob) -> Result<(), Refused> {
         let (var, head) = (placing.var, placing.head);
         self.require_ranks(var, map, head)?;
         let whole = self.own_blob(map, head)?;
@@ -144,7 +139,8 @@ impl Dataset {
                 for number in numbers {
                     let i = *number as usize;
                     let Some(block) = own.blocks.get(i) else {
-                        let (rank, blocks) = (self.base.comm.rank() as u64, own.blocks.len() as u64);
+                        let (rank, blocks) =
+                            (self.base.comm.rank() as u64, own.blocks.len() as u64);
                         let block = *number;
                         let source = DecompositionError::NoSuchBlock { block, rank, blocks };
                         return Err(self.map_error(map, Some(var), source).into());
@@ -406,10 +402,8 @@ impl<'a> Placing<'a> {
             let place = |d: usize| (outer.start[d] + index[d] * outer.stride[d]) * self.steps[d];
             let at = self.begin + (0..self.outer).map(place).sum::<u64>();
             for piece in pieces {
-                let run = Run {
-                    offset: at + piece.position * self.size,
-                    len: piece.len * self.size,
-                };
+                let run =
+                    Run { offset: at + piece.position * self.size, len: piece.len * self.size };
                 self.extent.push_run(run, self.elements + (piece.element - base));
             }
             self.gaps.extend(holes.iter().map(|(first, len)| (self.elements + first, *len)));

@@ -81,7 +81,9 @@ impl Define {
         }
         let max = self.schema.version.max_dim_len().min(i64::MAX as u64);
         let stored = if totals[2] > 1 << 42 { u64::MAX } else { totals[1] };
-        for (what, count) in [("the number of stored elements", stored), ("the number of blocks", totals[0])] {
+        for (what, count) in
+            [("the number of stored elements", stored), ("the number of blocks", totals[0])]
+        {
             if count > max {
                 return refuse(DecompositionError::TooLarge { what, count, max });
             }
@@ -160,6 +162,9 @@ impl Define {
     /// This rank's part, with blocks whose position is how many elements they have.
     fn own_part(&self, dims: &[DimId], mine: &Selection) -> Result<OwnPart> {
         let refuse = |source| Err(self.new_map_error("a new map", source));
+        if self.is_container() {
+            return refuse(DecompositionError::Container);
+        }
         let (mut lens, mut names) = (Vec::new(), Vec::new());
         for id in dims {
             match self.schema.dims.at(id.0) {
@@ -216,7 +221,11 @@ impl Define {
             (FIRST_BLOCK, ranks, "number of the first block of each process"),
             (BLOB_START, ranks, "place of each process's first element along nelems"),
             (BLOB_COUNT, ranks, "number of elements of each process"),
-            (OFFSETS, blocks, "first element of each block, numbered in C order in decomposed_shape"),
+            (
+                OFFSETS,
+                blocks,
+                "first element of each block, numbered in C order in decomposed_shape",
+            ),
             (
                 LENGTHS,
                 blocks,
@@ -304,9 +313,9 @@ fn repeated(grid: &Grid, blocks: &[Block]) -> Option<u64> {
         index.ask(grid, &Slab::of_block(grid, block, 0), &mut pieces);
         let elements = grid.elements(block.first, block.last)?;
         if pieces.iter().map(|p| p.len).sum::<u64>() > elements {
-            let other = pieces.iter().find(|p| {
-                !(block.position..block.position + elements).contains(&p.position)
-            })?;
+            let other = pieces
+                .iter()
+                .find(|p| !(block.position..block.position + elements).contains(&p.position))?;
             let slab = Slab::of_block(grid, block, 0);
             return Some(grid.number(&slab.coordinates(other.element)));
         }
@@ -339,8 +348,7 @@ pub(crate) fn write_maps(file: &dyn File, header: &Header, maps: &[NewMap]) -> R
         write(OFFSETS, map.first_block, &mut map.blocks.iter().map(|b| b.first))?;
         let length = |b: &Block| b.last - b.first + 1;
         write(LENGTHS, map.first_block, &mut map.blocks.iter().map(length))?;
-        for (of, (counts, starts)) in
-            [(0, (BLOCKS_OF, FIRST_BLOCK)), (1, (BLOB_COUNT, BLOB_START))]
+        for (of, (counts, starts)) in [(0, (BLOCKS_OF, FIRST_BLOCK)), (1, (BLOB_COUNT, BLOB_START))]
         {
             let each = || map.counts.chunks_exact(2).map(|pair| pair[of]);
             write(counts, 0, &mut each())?;

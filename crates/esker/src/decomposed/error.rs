@@ -5,7 +5,9 @@
 #[non_exhaustive]
 pub enum DecompositionError {
     /// Written, or read by blob, on another number of ranks than the map has.
-    #[error("the map has blobs of {map} ranks, and these are {ranks}: any number can read it as an array, but only {map} can write")]
+    #[error(
+        "the map has blobs of {map} ranks, and these are {ranks}: any number can read it as an array, but only {map} can write"
+    )]
     Ranks {
         /// Ranks of the map.
         map: u64,
@@ -13,7 +15,9 @@ pub enum DecompositionError {
         ranks: u64,
     },
     /// A write of something that is not this rank's.
-    #[error("element {index:?} is not in the part of rank {rank}, which has {elements} elements in {blocks} blocks")]
+    #[error(
+        "element {index:?} is not in the part of rank {rank}, which has {elements} elements in {blocks} blocks"
+    )]
     Outside {
         /// The first such element, in the decomposed dimensions.
         index: Vec<u64>,
@@ -51,6 +55,11 @@ pub enum DecompositionError {
     /// A dimension that cannot be decomposed.
     #[error("dimension \"{0}\" is unlimited: it can only come before the decomposed ones")]
     Unlimited(String),
+    /// A map in a container.
+    #[error(
+        "a container has no decomposed variables: its log takes scattered elements as they come"
+    )]
+    Container,
     /// No dimensions, or more elements than can be counted.
     #[error("the decomposed dimensions {0:?} have no elements, or more than can be counted")]
     NoGrid(Vec<u64>),
@@ -74,7 +83,9 @@ pub enum DecompositionError {
     #[error("there is no such map")]
     NoSuchMap,
     /// So little of an array is stored that it is not read into new memory.
-    #[error("{gaps} of {elements} elements are in nobody's part: read them into memory of your own, or fewer at a time")]
+    #[error(
+        "{gaps} of {elements} elements are in nobody's part: read them into memory of your own, or fewer at a time"
+    )]
     Sparse {
         /// Elements that nobody has.
         gaps: u64,

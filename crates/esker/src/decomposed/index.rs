@@ -234,9 +234,7 @@ impl<'a> Cut<'a> {
 /// Adds a piece; one that continues the last makes it longer.
 fn push(pieces: &mut Vec<Piece>, piece: Piece) {
     match pieces.last_mut() {
-        Some(last)
-            if last.end() == piece.element && last.position + last.len == piece.position =>
-        {
+        Some(last) if last.end() == piece.element && last.position + last.len == piece.position => {
             last.len += piece.len;
         }
         _ => pieces.push(piece),

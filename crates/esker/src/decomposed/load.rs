@@ -32,9 +32,9 @@ impl Dataset {
     }
 
     pub(super) fn head<'m>(&self, map: &'m Map, var: Option<VarId>) -> Result<&'m Head> {
-        map.head.as_ref().map_err(|why| {
-            self.map_error(map, var, DecompositionError::Damaged(why.clone()))
-        })
+        map.head
+            .as_ref()
+            .map_err(|why| self.map_error(map, var, DecompositionError::Damaged(why.clone())))
     }
 
     pub(super) fn map_error(
@@ -87,7 +87,9 @@ impl Dataset {
                 let elements = last.and_then(|last| head.grid.elements(first, last));
                 let (Some(last), Some(elements)) = (last, elements) else {
                     let (block, shape) = (from + i as u64, head.grid.lens());
-                    let why = format!("block {block} (offset {first}, length {len}) is none of {shape:?}");
+                    let why = format!(
+                        "block {block} (offset {first}, length {len}) is none of {shape:?}"
+                    );
                     return Err(self.damaged(map, why));
                 };
                 blocks.push(Block { first, last, position: *position });

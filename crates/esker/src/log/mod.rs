@@ -1,3 +1,23 @@
-mod sorted;
+//! The log: payloads as they came, what they are, and how they are found again.
+//!
+//! A write is cut into `parts`, each of which the `writer` appends as an entry; equal footprints
+//! are `known`. To read, the frames of each `source` go into the `index` (with a `tree` for
+//! intervals and `sorted` runs for footprints), and the `view` answers as if it were a file.
 
+mod index;
+mod known;
+mod memo;
+mod parts;
+mod sorted;
+mod source;
+mod tree;
+mod view;
+mod writer;
+
+pub(crate) use index::Index;
+pub use index::LogDamage;
+pub(crate) use memo::{Memo, Parts};
 pub(crate) use sorted::SortedRuns;
+pub(crate) use source::LogSource;
+pub(crate) use view::View;
+pub(crate) use writer::{Lengths, LogWriter};

@@ -77,8 +77,8 @@ pub(crate) fn run(seed: u64, comm: Arc<dyn Communicator>, path: &Path) {
 impl Life {
     fn begin(seed: u64, comm: Arc<dyn Communicator>, path: &Path) -> Life {
         let mut dice = Dice::new(seed);
-        let version = [Version::Cdf5, Version::Cdf5, Version::Cdf2, Version::Cdf1]
-            [dice.below(4) as usize];
+        let version =
+            [Version::Cdf5, Version::Cdf5, Version::Cdf2, Version::Cdf1][dice.below(4) as usize];
         let hints = hints(&mut dice, comm.size() as u64);
         let options = CreateOptions::new().comm(comm.clone()).version(version).hints(hints);
         let mut def = Dataset::create(path, options).unwrap();
@@ -90,8 +90,7 @@ impl Life {
             def.add_dim("nproc", DimLen::Fixed(comm.size() as u64 + 1)).unwrap();
         }
         let (maps, vars, dataset) = (Vec::new(), Vec::new(), None);
-        let mut life =
-            Life { dice, comm, dataset, time, outer, maps, vars, records: 0, version };
+        let mut life = Life { dice, comm, dataset, time, outer, maps, vars, records: 0, version };
         life.define(&mut def);
         life.dataset = Some(def.enddef().unwrap());
         life
@@ -169,9 +168,8 @@ impl Life {
             parts[0].push((vec![0; shape.len()], shape.clone()));
         }
         let order = parts.iter().map(|part| order_of(part, &shape)).collect();
-        let id = def
-            .add_decomposition(&dims, &list(&parts[self.comm.rank()], shape.len()))
-            .unwrap();
+        let id =
+            def.add_decomposition(&dims, &list(&parts[self.comm.rank()], shape.len())).unwrap();
         self.maps.push(Map { id, shape, parts, order });
     }
 
@@ -243,13 +241,8 @@ impl Life {
             }
             let total: u64 = self.maps[map].shape.iter().product();
             for rank in 0..ranks {
-                let (selection, order) = part_of(
-                    &mut self.dice,
-                    &self.maps[map],
-                    rank,
-                    &start,
-                    &count,
-                );
+                let (selection, order) =
+                    part_of(&mut self.dice, &self.maps[map], rank, &start, &count);
                 if alone.is_some_and(|alone| alone != rank) {
                     continue;
                 }
@@ -281,9 +274,7 @@ impl Life {
         for ((number, selection, _), bytes) in chosen.iter().zip(&bytes) {
             let var = &self.vars[*number];
             let data = (bytes.native_bytes(), var.ty.natural());
-            dataset
-                .iput_bytes(&mut queue, var.id, selection, data, MemoryLayout::dense())
-                .unwrap();
+            dataset.iput_bytes(&mut queue, var.id, selection, data, MemoryLayout::dense()).unwrap();
         }
         match alone {
             None => dataset.wait_all(&mut queue).unwrap(),
@@ -302,7 +293,11 @@ impl Life {
 
     /// Indices before the map's, as (record, index of the others), and as start and count. New
     /// records come into being by collective writes only.
-    fn outer_indices(&mut self, number: usize, existing: bool) -> (Vec<(u64, u64)>, Vec<u64>, Vec<u64>) {
+    fn outer_indices(
+        &mut self,
+        number: usize,
+        existing: bool,
+    ) -> (Vec<(u64, u64)>, Vec<u64>, Vec<u64>) {
         let (mut start, mut count) = (Vec::new(), Vec::new());
         let record = self.vars[number].record;
         if record {
@@ -354,9 +349,7 @@ impl Life {
         let mut found = Values::zeros(var.ty, mine.1.len());
         let mut queue = Requests::new();
         let memory = (found.native_bytes_mut(), var.ty.natural());
-        dataset
-            .iget_bytes(&mut queue, var.id, &mine.0, memory, MemoryLayout::dense())
-            .unwrap();
+        dataset.iget_bytes(&mut queue, var.id, &mine.0, memory, MemoryLayout::dense()).unwrap();
         match together {
             true => dataset.wait_all(&mut queue).unwrap(),
             false => dataset.wait(&mut queue).unwrap(),
@@ -555,9 +548,8 @@ fn run_block(first: u64, len: u64, shape: &[u64]) -> Block {
 
 fn order_of(blocks: &[Block], shape: &[u64]) -> Vec<u64> {
     let stride = vec![1; shape.len()];
-    let of = |(start, count): &Block| {
-        elements(&(start.clone(), count.clone(), stride.clone()), shape)
-    };
+    let of =
+        |(start, count): &Block| elements(&(start.clone(), count.clone(), stride.clone()), shape);
     blocks.iter().flat_map(of).collect()
 }
 

@@ -102,7 +102,10 @@ impl Life {
         let mut dice = Dice::new(seed);
         let version = Version::ALL[dice.below(3) as usize];
         let fill = if dice.one_in(2) { FillMode::Fill } else { FillMode::NoFill };
-        let hints = random_hints(&mut dice, comm.size() as u64);
+        let mut hints = random_hints(&mut dice, comm.size() as u64);
+        if is_log(path) {
+            log_hints(&mut dice, &mut hints);
+        }
         let options =
             CreateOptions::new().version(version).fill(fill).hints(hints).comm(comm.clone());
         let mut def = Dataset::create(path, options).unwrap();
@@ -181,8 +184,17 @@ impl Life {
             8 => self.grow_alone(),
             _ => {}
         }
-        // Independent reads may follow only when everyone has written.
-        self.comm.barrier().unwrap();
+        // Independent reads may follow only when everyone has written; those of a log see what
+        // others wrote after a collective read or a sync.
+        match is_log(&self.path) {
+            true if self.dice.one_in(8) => self.ds().sync().unwrap(),
+            true => {
+                let Model { var, ty, .. } = self.models[0];
+                let none = Selection::none();
+                Buffer::fetched(widest(ty), self.ds(), var, &none, true).unwrap();
+            }
+            false => self.comm.barrier().unwrap(),
+        }
         self.read(&what);
         self.comm.barrier().unwrap();
     }
@@ -202,7 +214,10 @@ impl Life {
         self.dataset.take().unwrap().close().unwrap();
         self.comm.barrier().unwrap();
         let ranks = self.ranks();
-        let hints = random_hints(&mut self.dice, ranks);
+        let mut hints = random_hints(&mut self.dice, ranks);
+        if is_log(&self.path) {
+            log_hints(&mut self.dice, &mut hints);
+        }
         let options = OpenOptions::new().writable(true).fill(self.fill).hints(hints);
         self.dataset =
             Some(Dataset::open_with(&self.path, options.comm(self.comm.clone())).unwrap());
@@ -609,6 +624,22 @@ impl Life {
         }
         self.comm.barrier().unwrap();
         self.models.into_iter().map(|m| (m.name, m.values)).collect()
+    }
+}
+
+/// Datasets of this name are containers of logs.
+fn is_log(path: &Path) -> bool {
+    path.extension().is_some_and(|e| e == "esk")
+}
+
+fn log_hints(dice: &mut Dice, hints: &mut esker::Hints) {
+    hints.set("esker_layout", "log");
+    if dice.one_in(2) {
+        hints.set("esker_log_files", "node");
+    }
+    if dice.one_in(2) {
+        // So little that entries are looked up in the logs.
+        hints.set("esker_index_memory", &(1 + dice.below(3000)).to_string());
     }
 }
 

@@ -15,7 +15,6 @@ use std::sync::Arc;
 
 use esker::Communicator;
 
-pub(crate) use decomposed::run as run_decomposed;
 pub(crate) use dice::Dice;
 use life::Life;
 
@@ -29,6 +28,11 @@ pub(crate) fn run(seed: u64, comm: Arc<dyn Communicator>, path: &Path) -> Expect
         life.step(step);
     }
     life.end()
+}
+
+/// Runs a scenario with decomposed variables.
+pub(crate) fn run_decomposed(seed: u64, comm: Arc<dyn Communicator>, path: &Path) {
+    decomposed::run(seed, comm, path);
 }
 
 /// Writes down what a file should hold, for a reader that knows nothing of us: a line for each

@@ -138,6 +138,7 @@ fn road(moved: &Moved, ranks: usize) -> Vec<String> {
     let what = match moved.strategy {
         Strategy::Nothing => "nothing was moved".to_string(),
         Strategy::Direct => "direct: each rank has its own runs, nothing is exchanged".to_string(),
+        Strategy::Appended => "appended: each rank writes to a log of its own".to_string(),
         Strategy::Exchanged => format!(
             "exchanged: pieces go to {} of {}",
             quantity::plural(moved.aggregators as usize, "aggregator"),

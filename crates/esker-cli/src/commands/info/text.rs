@@ -141,7 +141,8 @@ fn maps(screen: &mut Screen, facts: &Facts<'_>) -> io::Result<()> {
         let dims = map.dims.iter().zip(&map.shape).map(|(name, len)| format!("{name} {len}"));
         let whole = map.shape.iter().product();
         let covered = map.covered.map_or("?".to_string(), |n| share(n, whole));
-        let repeated = map.covered.map_or("?".to_string(), |n| grouped(map.stored.saturating_sub(n)));
+        let repeated =
+            map.covered.map_or("?".to_string(), |n| grouped(map.stored.saturating_sub(n)));
         table.row([
             map.name.clone(),
             dims.collect::<Vec<_>>().join(" × "),

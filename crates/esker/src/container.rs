@@ -1,0 +1,541 @@
+//! A container: a directory of logs and numbered manifests.
+//!
+//! ```text
+//! RUN.esk/esker.json          what this is
+//! RUN.esk/versions/00000007   the manifest of version 7
+//! RUN.esk/segments/7-1f.4.meta, 7-1f.4.data   logs of the session that began version 7
+//! ```
+//!
+//! What a manifest promises is never rewritten. A session writes logs of its own, and commits by
+//! creating the next manifest, which one of several writers can.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use esker_comm::{CommunicatorExt, Message};
+use esker_format::Header;
+use esker_format::log::{Head, LogPart, Manifest, Session};
+use esker_store::{Access, CreateMode, File, Lane, ReadPool, Store};
+
+use crate::base::{Base, broadcast_parts};
+use crate::error::{Error, Result};
+use crate::hints::LogFiles;
+use crate::log::{Index, Lengths, LogDamage, LogSource, LogWriter, Memo, View};
+use crate::report::Report;
+
+/// The file that makes a directory a container.
+const MARK: &str = "esker.json";
+
+/// What it begins with.
+const MARK_TEXT: &str = "{\"esker\": \"container\", \"format\": 1";
+
+/// Bytes of a lane's block in shared metadata and data files.
+const META_BLOCK: u64 = 256 << 10;
+const DATA_BLOCK: u64 = 8 << 20;
+
+/// Log files that are open at once for reading.
+const OPEN_FILES: usize = 256;
+
+/// An open container.
+#[derive(Debug)]
+pub(crate) struct Container {
+    /// The version that this one builds on; 0 before the first.
+    version: u64,
+    /// The sessions of that version.
+    sessions: Vec<Session>,
+    /// What this one writes.
+    own: Option<Own>,
+    /// Collective calls so far.
+    pub(crate) epoch: u64,
+    pub(crate) view: Arc<View>,
+    pool: Arc<ReadPool>,
+    seen: Mutex<Seen>,
+    /// Lists that were written before.
+    memo: Mutex<Memo>,
+    /// How often all ranks had everything in their files, and knew it.
+    together: u64,
+    /// Whether the version is safe from power loss.
+    durable: bool,
+    /// The header of the version, to know whether a commit says anything new.
+    committed: Vec<u8>,
+    /// Files that the first commit removes: those of the dataset that it replaces.
+    replaced: Vec<PathBuf>,
+}
+
+/// The session that is being written.
+#[derive(Debug)]
+struct Own {
+    session: Session,
+    /// Reading needs what was written to be in the files, and threads read at the same time.
+    writer: Mutex<LogWriter>,
+    committed: Lengths,
+}
+
+/// Which logs the view's index has.
+#[derive(Debug, Default)]
+struct Seen {
+    committed: bool,
+    /// The numbers of the session's logs.
+    logs: Option<Range<usize>>,
+    /// How much of this rank's log was seen.
+    lengths: Lengths,
+    /// When the other ranks' logs were read.
+    together: u64,
+}
+
+/// Whether there is a container of this name.
+pub(crate) fn is_container(store: &dyn Store, path: &Path) -> Result<bool> {
+    Ok(store.is_dir(path)? && store.exists(&path.join(MARK))?)
+}
+
+/// Makes sure that a container of this name can be made.
+pub(crate) fn claim(store: &dyn Store, path: &Path, clobber: bool) -> Result<PathBuf> {
+    if is_container(store, path)? {
+        if !clobber {
+            return Err(broken(path, "it exists, and is not to be replaced"));
+        }
+        return Ok(store.resolve(path)?);
+    }
+    if store.exists(path)? {
+        let why = "something that is not a container has its name, and is not replaced by one";
+        return Err(broken(path, why));
+    }
+    Ok(path.to_path_buf())
+}
+
+fn broken(path: &Path, why: impl Into<String>) -> Error {
+    Error::Container { path: path.to_path_buf(), why: why.into() }
+}
+
+fn version_path(path: &Path, version: u64) -> PathBuf {
+    path.join("versions").join(format!("{version:08}"))
+}
+
+fn segment_path(path: &Path, stem: &str, file: u32, kind: &str) -> PathBuf {
+    path.join("segments").join(format!("{stem}.{file}.{kind}"))
+}
+
+/// The numbers of the versions that there are, newest first.
+pub(crate) fn versions(store: &dyn Store, path: &Path) -> Result<Vec<u64>> {
+    let names = store.names_in(&path.join("versions"))?;
+    let mut numbers: Vec<u64> = names.iter().filter_map(|name| name.parse().ok()).collect();
+    numbers.sort_unstable_by(|a, b| b.cmp(a));
+    Ok(numbers)
+}
+
+fn read_all(store: &dyn Store, path: &Path) -> Result<Vec<u8>> {
+    let file = store.open(path, Access::Read)?;
+    let mut bytes = vec![0; file.len()? as usize];
+    let n = file.read_at(0, &mut bytes)?;
+    bytes.truncate(n);
+    Ok(bytes)
+}
+
+/// The manifest of a version, or of the newest whole one.
+pub(crate) fn read_manifest(
+    store: &dyn Store,
+    path: &Path,
+    version: Option<u64>,
+) -> Result<Manifest> {
+    let mark = read_all(store, &path.join(MARK))?;
+    if !mark.starts_with(MARK_TEXT.as_bytes()) {
+        return Err(broken(
+            path,
+            format!("its {MARK} is not one that this version of Esker knows"),
+        ));
+    }
+    let all = versions(store, path)?;
+    let wanted = match version {
+        Some(version) if !all.contains(&version) => {
+            let newest = all.first().copied().unwrap_or(0);
+            return Err(broken(
+                path,
+                format!("it has no version {version}; the newest is {newest}"),
+            ));
+        }
+        Some(version) => vec![version],
+        None => all,
+    };
+    for number in &wanted {
+        let bytes = read_all(store, &version_path(path, *number))?;
+        // The newest may be torn after a loss of power, when nobody had synced it.
+        if let Some(manifest) = Manifest::decode(&bytes).filter(|m| m.version == *number) {
+            return Ok(manifest);
+        }
+    }
+    match wanted.as_slice() {
+        [] => Err(broken(path, "it has no version yet")),
+        [one] => Err(broken(path, format!("the manifest of version {one} is damaged"))),
+        [newest, ..] => {
+            Err(broken(path, format!("the manifests of all versions up to {newest} are damaged")))
+        }
+    }
+}
+
+impl Container {
+    /// A container that is not there yet, or replaces one that is. Collective.
+    pub(crate) fn create(base: &Base, header: &Header) -> Result<Container> {
+        let found = base.by_root(|| {
+            let store = &*base.store;
+            if !is_container(store, &base.path)? {
+                return Ok((0, Vec::new()));
+            }
+            let all = versions(store, &base.path)?;
+            let mut old: Vec<PathBuf> =
+                all.iter().map(|version| version_path(&base.path, *version)).collect();
+            let segments = base.path.join("segments");
+            let names = store.names_in(&segments)?;
+            old.extend(names.iter().map(|name| segments.join(name)));
+            Ok((all.first().copied().unwrap_or(0), old))
+        })?;
+        let (version, replaced) = found.unwrap_or_default();
+        let version = base.comm.max_u64(version)?;
+        let mut container = Container::new(base, header, version, Vec::new());
+        container.replaced = replaced;
+        Ok(container)
+    }
+
+    /// Opens a version, by default the newest. Collective.
+    pub(crate) fn open(base: &Base, version: Option<u64>) -> Result<(Container, Header)> {
+        let root = base.by_root(|| read_manifest(&*base.store, &base.path, version))?;
+        let manifest = match root {
+            Some(manifest) => {
+                if base.comm.size() > 1 {
+                    broadcast_parts(&*base.comm, &[&manifest.encode()])?;
+                }
+                manifest
+            }
+            None => {
+                let parts = broadcast_parts(&*base.comm, &[])?;
+                let bytes = parts.first().ok_or(Error::Garbled)?;
+                Manifest::decode(bytes).ok_or(Error::Garbled)?
+            }
+        };
+        let decoded = Header::decode(&manifest.header, u64::MAX);
+        let header = decoded.map_err(|source| Error::Decode { path: base.path.clone(), source })?;
+        let mut container = Container::new(base, &header, manifest.version, manifest.sessions);
+        container.committed = manifest.header;
+        Ok((container, header))
+    }
+
+    fn new(base: &Base, header: &Header, version: u64, sessions: Vec<Session>) -> Container {
+        let index = Index::new(base.hints.index_memory as usize);
+        let view = Arc::new(View::new(base.path.clone(), None, index, header.clone()));
+        let pool = ReadPool::new(base.store.clone(), OPEN_FILES);
+        Container {
+            version,
+            sessions,
+            own: None,
+            epoch: 0,
+            view,
+            pool,
+            seen: Mutex::default(),
+            memo: Mutex::default(),
+            together: 0,
+            durable: false,
+            committed: Vec::new(),
+            replaced: Vec::new(),
+        }
+    }
+
+    /// The version that this one builds on.
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Commits a definition. Collective.
+    pub(crate) fn define(
+        &mut self,
+        base: &Base,
+        header: &Header,
+        report: &mut Report,
+    ) -> Result<()> {
+        base.by_root(|| {
+            let store = &*base.store;
+            store.create_dir(&base.path)?;
+            store.create_dir(&base.path.join("versions"))?;
+            store.create_dir(&base.path.join("segments"))?;
+            let mark = base.path.join(MARK);
+            if !store.exists(&mark)? {
+                let text = format!("{MARK_TEXT}, \"identity\": \"{:016x}\"}}\n", identity());
+                store.create(&mark, CreateMode::Truncate)?.write_at(0, text.as_bytes())?;
+            }
+            Ok(())
+        })?;
+        self.commit(base, header, false, report)?;
+        self.view.change().set_header(header.clone());
+        Ok(())
+    }
+
+    /// Begins to write: makes this session's files. Collective.
+    pub(crate) fn start(&mut self, base: &Base) -> Result<()> {
+        if self.own.is_some() {
+            return Ok(());
+        }
+        let comm = &base.comm;
+        let named = base.by_root(|| Ok((self.version + 1, identity())))?;
+        let parts = match named {
+            Some((version, identity)) => {
+                let bytes = Message::from_u64s(&[version, identity]);
+                broadcast_parts(&**comm, &[&bytes[..]])?
+            }
+            None => broadcast_parts(&**comm, &[])?,
+        };
+        let numbers = Message::from(parts.into_iter().next().ok_or(Error::Garbled)?).to_u64s();
+        let [version, identity] = <[u64; 2]>::try_from(numbers).map_err(|_| Error::Garbled)?;
+        let stem = format!("{version}-{identity:016x}");
+        // The file of this rank, and its lane of it.
+        let (file, lane, lanes) = match base.hints.log_files {
+            LogFiles::Process => (comm.rank() as u32, 0, 1),
+            LogFiles::Node => {
+                let node = comm.split_by_node()?;
+                // A node's number is the rank of its first.
+                let first = node.min_u64(comm.rank() as u64)?;
+                (first as u32, node.rank() as u32, node.size() as u32)
+            }
+        };
+        let mine = [file, lane, lanes].map(u64::from);
+        let all = comm.all_gather_u64(&mine)?;
+        let (all, _) = all.as_chunks::<3>();
+        let part = |(rank, [file, lane, lanes]): (u32, &[u64; 3])| {
+            let [file, lane, lanes] = [*file, *lane, *lanes].map(|n| n as u32);
+            LogPart { rank, file, lane, lanes, meta_len: 0, data_len: 0 }
+        };
+        let session = Session {
+            stem,
+            identity,
+            meta_block: META_BLOCK,
+            data_block: DATA_BLOCK,
+            logs: (0..).zip(all).map(part).collect(),
+        };
+        let paths =
+            ["meta", "data"].map(|kind| segment_path(&base.path, &session.stem, file, kind));
+        let made = match lane {
+            0 => paths.iter().try_for_each(|path| {
+                base.store.create(path, CreateMode::New)?;
+                Ok(())
+            }),
+            _ => Ok(()),
+        };
+        base.agree(made)?;
+        let started = self.open_logs(base, &session, &paths);
+        let writer = base.agree(started)?;
+        let committed = writer.lengths();
+        self.own = Some(Own { session, writer: Mutex::new(writer), committed });
+        Ok(())
+    }
+
+    fn open_logs(&self, base: &Base, session: &Session, paths: &[PathBuf; 2]) -> Result<LogWriter> {
+        let part = &session.logs[base.comm.rank()];
+        let (lane, lanes) = (part.lane.into(), part.lanes.into());
+        let open = |path: &PathBuf, block| -> Result<Arc<dyn File>> {
+            Ok(Lane::open(base.store.open(path, Access::ReadWrite)?, lane, lanes, block))
+        };
+        let meta = open(&paths[0], META_BLOCK)?;
+        let data = open(&paths[1], DATA_BLOCK)?;
+        let (rank, ranks) = (part.rank, base.comm.size() as u32);
+        let head = Head { identity: session.identity, rank, ranks, text: String::new() }.encode();
+        meta.write_at(0, &head)?;
+        Ok(LogWriter::new(meta, data, head.len() as u64))
+    }
+
+    /// Appends to this rank's log. Only after [`Container::start`].
+    pub(crate) fn writer(&mut self) -> Option<&mut LogWriter> {
+        let own = self.own.as_mut()?;
+        Some(own.writer.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What is known of lists.
+    pub(crate) fn memo(&self) -> MutexGuard<'_, Memo> {
+        self.memo.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes visible to this rank's reads what it has written, and what all had when they were
+    /// last together.
+    pub(crate) fn see(&self, base: &Base, records: u64) -> Result<()> {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        self.see_committed(base, &mut seen)?;
+        if let Some(own) = &self.own {
+            let lengths = own.flushed()?;
+            if seen.logs.is_none() {
+                let mut state = self.view.change();
+                let first = state.index.logs.len();
+                for i in 0..own.session.logs.len() {
+                    state.index.add(self.source(base, &own.session, i, true));
+                }
+                seen.logs = Some(first..first + own.session.logs.len());
+            }
+            let logs = seen.logs.clone().unwrap_or(0..0);
+            if seen.together != self.together {
+                self.view.change().index.catch_up(logs)?;
+            } else if seen.lengths != lengths {
+                let mine = logs.start + base.comm.rank();
+                self.view.change().index.catch_up(mine..mine + 1)?;
+            }
+            (seen.together, seen.lengths) = (self.together, lengths);
+        }
+        self.view.have_records(records);
+        Ok(())
+    }
+
+    /// Makes everything that any rank has written visible to all. Collective.
+    pub(crate) fn see_all(&mut self, base: &Base, records: u64) -> Result<()> {
+        let flushed = self.own.as_ref().map_or(Ok(Lengths::default()), Own::flushed);
+        base.agree(flushed)?;
+        self.together += 1;
+        let seen = self.see(base, records);
+        base.agree(seen)
+    }
+
+    /// Puts the logs of the version into the index, the first time that somebody reads.
+    fn see_committed(&self, base: &Base, seen: &mut Seen) -> Result<()> {
+        let mut state = self.view.change();
+        if !seen.committed {
+            seen.committed = true;
+            let first = state.index.logs.len();
+            let mut end = first;
+            for session in &self.sessions {
+                for i in 0..session.logs.len() {
+                    end = state.index.add(self.source(base, session, i, false)) + 1;
+                }
+            }
+            state.index.catch_up(first..end)?;
+        }
+        match state.index.damages.first() {
+            None => Ok(()),
+            Some(LogDamage { rank, what }) => {
+                let why = format!(
+                    "the log of rank {rank} is damaged, and values may be missing: {what}; \
+                     `esker recover` makes a version of what can be read"
+                );
+                Err(broken(&base.path, why))
+            }
+        }
+    }
+
+    /// The log of a session's part, as far as it is committed or as it grows.
+    fn source(&self, base: &Base, session: &Session, i: usize, growing: bool) -> LogSource {
+        let part = &session.logs[i];
+        let open = |kind, block| {
+            let file = self.pool.file(&segment_path(&base.path, &session.stem, part.file, kind));
+            Lane::open(file, part.lane.into(), part.lanes.into(), block)
+        };
+        let number = self.sessions.iter().position(|s| s.identity == session.identity);
+        LogSource {
+            meta: open("meta", session.meta_block),
+            data: open("data", session.data_block),
+            session: number.unwrap_or(self.sessions.len()) as u32,
+            rank: part.rank,
+            meta_len: (!growing).then_some(part.meta_len),
+            data_len: (!growing).then_some(part.data_len),
+            read: 0,
+        }
+    }
+
+    /// Commits what was written and defined as the next version, unless there is nothing new.
+    /// `durable` waits for the disk. Collective.
+    pub(crate) fn commit(
+        &mut self,
+        base: &Base,
+        header: &Header,
+        durable: bool,
+        report: &mut Report,
+    ) -> Result<()> {
+        let clock = Instant::now();
+        let mut lengths = Lengths::default();
+        let mut written = Ok(());
+        if let Some(own) = &mut self.own {
+            let writer = own.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
+            written = if durable { writer.sync(report) } else { writer.flush(report) };
+            lengths = writer.lengths();
+        }
+        self.epoch += 1;
+        base.agree(written)?;
+        self.together += 1;
+        report.phases.sync += clock.elapsed();
+        let bytes = header.encode();
+        let wrote = self.own.as_ref().is_some_and(|own| own.committed != lengths);
+        if !base.comm.any(wrote || bytes != self.committed || (durable && !self.durable))? {
+            return Ok(());
+        }
+        let mine = Message::from_u64s(&[lengths.meta, lengths.data]);
+        let gathered = base.comm.gather(0, mine)?;
+        let version = self.version + 1;
+        base.by_root(|| {
+            let mut sessions = self.sessions.clone();
+            if let Some(own) = &self.own {
+                let mut session = own.session.clone();
+                for (part, lengths) in session.logs.iter_mut().zip(gathered.unwrap_or_default()) {
+                    let lengths = <[u64; 2]>::try_from(lengths.to_u64s());
+                    [part.meta_len, part.data_len] = lengths.map_err(|_| Error::Garbled)?;
+                }
+                sessions.push(session);
+            }
+            let manifest = Manifest { version, header: bytes.clone(), sessions };
+            publish(base, &manifest, durable)?;
+            for old in &self.replaced {
+                // What was replaced is garbage now, in the way of nothing.
+                let _ = base.store.remove(old);
+            }
+            Ok(())
+        })?;
+        self.replaced.clear();
+        self.version = version;
+        self.committed = bytes;
+        self.durable = durable;
+        if let Some(own) = &mut self.own {
+            own.committed = lengths;
+        }
+        Ok(())
+    }
+}
+
+impl Own {
+    /// How much there is in the files, after everything appended was written out.
+    fn flushed(&self) -> Result<Lengths> {
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        writer.flush(&mut Report::default())?;
+        Ok(writer.lengths())
+    }
+}
+
+/// Creates the manifest's version, if nobody else has.
+fn publish(base: &Base, manifest: &Manifest, durable: bool) -> Result<()> {
+    let store = &*base.store;
+    let path = version_path(&base.path, manifest.version);
+    let draft = base.path.join("versions").join(format!("draft-{:016x}", identity()));
+    let file = store.create(&draft, CreateMode::New)?;
+    let written = file.write_at(0, &manifest.encode()).and_then(|()| match durable {
+        true => file.sync(),
+        false => Ok(()),
+    });
+    let published = written.and_then(|()| store.publish(&draft, &path));
+    if let Err(error) = published {
+        let _ = store.remove(&draft);
+        if error.kind() == ErrorKind::AlreadyExists {
+            let why = format!(
+                "version {} was committed by another writer meanwhile; open it again",
+                manifest.version
+            );
+            return Err(broken(&base.path, why));
+        }
+        return Err(error.into());
+    }
+    if durable {
+        let segments = base.path.join("segments").join("x");
+        for name in [&path, &segments, &base.path.join(MARK), &base.path] {
+            store.sync_names(name)?;
+        }
+    }
+    Ok(())
+}
+
+/// A number that no other session has.
+fn identity() -> u64 {
+    // The standard library seeds its maps from the system's random numbers.
+    RandomState::new().build_hasher().finish()
+}

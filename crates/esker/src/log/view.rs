@@ -1,0 +1,471 @@
+//! A file that is not there: the classic file that a log would make.
+//!
+//! Reads of it find, for each byte, the variable and the record it belongs to by the header's
+//! placing, and the newest entry that has it by the index. What no entry has is the variable's
+//! fill value or, if there is a file underneath, what that has.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use esker_format::log::BLOCK;
+use esker_format::{Header, NumRecs, Placement, VarId, Variable, values};
+use esker_store::{File, StoreError};
+
+use super::index::{Found, Index};
+use crate::plan::{Piece, later_wins, sort_by_offset};
+
+/// What a read asks a view for at once. Entries' payloads are checked in blocks, so that small
+/// reads would check the same blocks again and again.
+const READ: u64 = 1 << 20;
+
+/// Payload between two pieces that is read along.
+const HOLE: u64 = 16 * 1024;
+
+/// How often elements were written over, on average, before it is worth finding the newest first.
+const OVERWRITTEN: u64 = 4;
+
+/// Payload that is read at once, so that it stays in the cache until it is laid out.
+const SPAN: u64 = 256 * 1024;
+
+#[derive(Debug)]
+pub(crate) struct View {
+    /// What errors call it.
+    path: PathBuf,
+    under: Option<Arc<dyn File>>,
+    state: RwLock<State>,
+    /// Memory of earlier reads.
+    scratch: Mutex<Vec<Vec<u8>>>,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) index: Index,
+    header: Header,
+    head: Vec<u8>,
+    /// Variables without records by where they begin, and those with.
+    fixed: Vec<VarId>,
+    records: Vec<VarId>,
+    /// Where the file would end.
+    end: u64,
+}
+
+/// A stretch of one record of one variable.
+struct Stretch<'h> {
+    var: VarId,
+    variable: &'h Variable,
+    record: u64,
+    /// Where the variable's record begins in the file.
+    begin: u64,
+}
+
+impl View {
+    pub(crate) fn new(
+        path: PathBuf,
+        under: Option<Arc<dyn File>>,
+        index: Index,
+        header: Header,
+    ) -> View {
+        let scratch = Mutex::default();
+        View { path, under, state: RwLock::new(State::new(index, header)), scratch }
+    }
+
+    fn state(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// To change what is seen.
+    pub(crate) fn change(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// There are so many records now.
+    pub(crate) fn have_records(&self, records: u64) {
+        if self.state().numrecs() != records {
+            self.change().set_records(records);
+        }
+    }
+
+    fn failed(&self, action: String, why: String) -> StoreError {
+        StoreError::new(&self.path, action, io::Error::new(io::ErrorKind::InvalidData, why))
+    }
+
+    fn store_error(&self, error: crate::error::Error) -> StoreError {
+        match error {
+            crate::error::Error::Store(error) => error,
+            other => self.failed("read of the log".to_string(), other.to_string()),
+        }
+    }
+
+    /// Puts the bytes of `stretch` from `from` to `to`, counted from its beginning, into `out`.
+    fn lay(
+        &self,
+        state: &State,
+        stretch: &Stretch<'_>,
+        (from, to): (u64, u64),
+        out: &mut [u8],
+    ) -> esker_store::Result<()> {
+        let width = stretch.variable.ty.size();
+        if from.is_multiple_of(width) && to.is_multiple_of(width) {
+            return self.lay_elements(state, stretch, (from / width, to / width), out);
+        }
+        // A read that cuts elements: they are laid out whole beside it.
+        let (first, end) = (from / width, to.div_ceil(width));
+        let mut whole = self.take_scratch(((end - first) * width) as usize);
+        let laid = self.lay_elements(state, stretch, (first, end), &mut whole);
+        let skip = (from - first * width) as usize;
+        out.copy_from_slice(&whole[skip..skip + out.len()]);
+        self.give_scratch(whole);
+        laid
+    }
+
+    fn lay_elements(
+        &self,
+        state: &State,
+        stretch: &Stretch<'_>,
+        (from, to): (u64, u64),
+        out: &mut [u8],
+    ) -> esker_store::Result<()> {
+        let width = stretch.variable.ty.size();
+        let mut entries: Vec<Found> = Vec::new();
+        let index = &state.index;
+        let var = stretch.var.0 as u64;
+        index
+            .ask(var, stretch.record, (from, to), |found| {
+                // An entry of another width belongs to something that had this number once.
+                if u64::from(found.width) == width {
+                    entries.push(found.clone());
+                }
+            })
+            .map_err(|e| self.store_error(e))?;
+        entries.sort_by_key(|found| found.order);
+        let mut pieces: Vec<Piece> = Vec::new();
+        // Where each entry's pieces begin.
+        let mut starts = Vec::with_capacity(entries.len() + 1);
+        for (number, found) in entries.iter().enumerate() {
+            starts.push(pieces.len());
+            let Some(runs) = index.runs(found).map_err(|e| self.store_error(e))? else { continue };
+            let row = (stretch.record - found.records.first) / found.records.step;
+            let before = row * found.elements;
+            let low = from.saturating_sub(found.first);
+            runs.within(low, to - found.first, |start, len, element| {
+                pieces.push(Piece {
+                    offset: (found.first + start - from) * width,
+                    len: len * width,
+                    request: number as u32,
+                    element: before + element,
+                });
+            });
+        }
+        starts.push(pieces.len());
+        let total: u64 = pieces.iter().map(|p| p.len).sum();
+        if total > OVERWRITTEN * out.len() as u64 {
+            // Much of it was written over: only what the newest left is read.
+            sort_by_offset(&mut pieces, |p| p.offset);
+            pieces = later_wins(&pieces, &vec![width; entries.len()]);
+            pieces.sort_by_key(|p| (p.request, p.element));
+            starts = (0..=entries.len())
+                .map(|number| pieces.partition_point(|p| (p.request as usize) < number))
+                .collect();
+        }
+        let whole = |w: &[usize]| {
+            let covered: u64 = pieces[w[0]..w[1]].iter().map(|p| p.len).sum();
+            covered == out.len() as u64 && w[1] - w[0] == 1
+        };
+        if !starts.windows(2).any(whole) {
+            self.lay_rest(stretch, from * width, out)?;
+        }
+        // Oldest first: what is newer comes to lie over it.
+        for (found, w) in entries.iter().zip(starts.windows(2)) {
+            let group = &mut pieces[w[0]..w[1]];
+            // Payloads are read in their own order, in which an entry also overwrites itself.
+            if !group.is_sorted_by_key(|p| p.element) {
+                group.sort_by_key(|p| p.element);
+            }
+            self.lay_payload(index, stretch, found, group, out)?;
+        }
+        Ok(())
+    }
+
+    /// Lays what is there where no entry is.
+    fn lay_rest(
+        &self,
+        stretch: &Stretch<'_>,
+        from: u64,
+        out: &mut [u8],
+    ) -> esker_store::Result<()> {
+        match &self.under {
+            Some(file) => {
+                let n = file.read_at(stretch.begin + from, out)?;
+                out[n..].fill(0);
+            }
+            None => {
+                let fill = values::fill_bytes(stretch.variable);
+                let mut done = fill.len().min(out.len());
+                out[..done].copy_from_slice(&fill[..done]);
+                while done < out.len() {
+                    let n = done.min(out.len() - done);
+                    out.copy_within(..n, done);
+                    done += n;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lays the pieces of one entry, which are sorted by their place in its payload.
+    fn lay_payload(
+        &self,
+        index: &Index,
+        stretch: &Stretch<'_>,
+        found: &Found,
+        pieces: &[Piece],
+        out: &mut [u8],
+    ) -> esker_store::Result<()> {
+        let width = u64::from(found.width);
+        let mut rest = pieces;
+        while let Some(first) = rest.first() {
+            let start = first.element * width;
+            let mut end = start;
+            let mut count = 0;
+            for piece in rest {
+                let (from, to) = (piece.element * width, piece.element * width + piece.len);
+                if count > 0 && (from > end + HOLE || to - start > SPAN) {
+                    break;
+                }
+                end = end.max(to);
+                count += 1;
+            }
+            let (now, later) = rest.split_at(count);
+            rest = later;
+            match now {
+                // One long piece: a span at a time.
+                [piece] if piece.len > SPAN => {
+                    let mut done = 0;
+                    while done < piece.len {
+                        let n = SPAN.min(piece.len - done);
+                        let (offset, element) = (piece.offset + done, piece.element + done / width);
+                        let part = Piece { offset, len: n, element, ..*piece };
+                        let range = (element * width, element * width + n);
+                        self.lay_span(index, stretch, found, range, &[part], out)?;
+                        done += n;
+                    }
+                }
+                _ => self.lay_span(index, stretch, found, (start, end), now, out)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads `start..end` of a payload, checks it, and lays the pieces that are in it.
+    fn lay_span(
+        &self,
+        index: &Index,
+        stretch: &Stretch<'_>,
+        found: &Found,
+        (start, end): (u64, u64),
+        pieces: &[Piece],
+        out: &mut [u8],
+    ) -> esker_store::Result<()> {
+        let block = BLOCK as u64;
+        let from = start / block * block;
+        let to = end.next_multiple_of(block).min(found.len);
+        let source = &index.logs[found.log as usize];
+        let mut bytes = self.take_scratch((to - from) as usize);
+        let n = source.data.read_at(found.place + from, &mut bytes)?;
+        let sums = &found.sums[(from / block) as usize..];
+        let whole = n == bytes.len();
+        let bad = bytes.chunks(BLOCK).zip(sums).position(|(b, sum)| crc32c::crc32c(b) != *sum);
+        if let Some(bad) = bad.or((!whole).then_some(0)) {
+            let at = found.place + from + (bad * BLOCK) as u64;
+            let why = format!(
+                "the payload at byte {at} of the data log of rank {} does not match its checksum",
+                source.rank
+            );
+            let name = &stretch.variable.name;
+            let action = format!("read of variable {name:?}, record {}", stretch.record);
+            return Err(self.failed(action, why));
+        }
+        let width = u64::from(found.width);
+        for piece in pieces {
+            let at = (piece.element * width - from) as usize;
+            let payload = &bytes[at..at + piece.len as usize];
+            let target = &mut out[piece.offset as usize..piece.end() as usize];
+            match found.little {
+                true => values::copy_reversed(payload, target, width as usize),
+                false => target.copy_from_slice(payload),
+            }
+        }
+        self.give_scratch(bytes);
+        Ok(())
+    }
+
+    fn take_scratch(&self, len: usize) -> Vec<u8> {
+        let mut pool = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut bytes = pool.pop().unwrap_or_default();
+        drop(pool);
+        bytes.resize(len, 0);
+        bytes
+    }
+
+    fn give_scratch(&self, bytes: Vec<u8>) {
+        const MOST: usize = 8;
+        let mut pool = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        if pool.len() < MOST && bytes.capacity() as u64 <= 2 * READ {
+            pool.push(bytes);
+        }
+    }
+}
+
+impl State {
+    fn new(index: Index, header: Header) -> State {
+        let (head, fixed, records) = (Vec::new(), Vec::new(), Vec::new());
+        let mut state = State { index, header, head, fixed, records, end: 0 };
+        state.place();
+        state
+    }
+
+    /// The dataset has this header now.
+    pub(crate) fn set_header(&mut self, header: Header) {
+        self.header = header;
+        self.place();
+    }
+
+    /// There are so many records now.
+    fn set_records(&mut self, records: u64) {
+        self.header.numrecs = NumRecs::Count(records);
+        self.head = self.header.encode();
+        self.end = self.header.data_end(records);
+    }
+
+    fn place(&mut self) {
+        self.head = self.header.encode();
+        let header = &self.header;
+        let empty = |place: &Placement| place.bytes == 0;
+        let all = header.vars().filter(|(_, _, place)| !empty(place));
+        let (mut records, mut fixed): (Vec<VarId>, Vec<VarId>) =
+            all.map(|(id, _, _)| id).partition(|id| {
+                header.schema.variable(*id).is_some_and(|v| header.schema.is_record(v))
+            });
+        let begin = |id: &VarId| header.place(*id).map_or(0, |p| p.begin);
+        fixed.sort_by_key(begin);
+        records.sort_by_key(begin);
+        self.end = header.data_end(self.numrecs());
+        (self.fixed, self.records) = (fixed, records);
+    }
+
+    fn numrecs(&self) -> u64 {
+        match self.header.numrecs {
+            NumRecs::Count(records) => records,
+            NumRecs::Streaming => 0,
+        }
+    }
+
+    /// Calls `each` with every variable's stretch that meets `from..to` of the file, and the part
+    /// of it that does.
+    fn stretches<E>(
+        &self,
+        from: u64,
+        to: u64,
+        mut each: impl FnMut(Stretch<'_>, (u64, u64)) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let header = &self.header;
+        let mut meet = |id: VarId, record: u64, shift: u64| {
+            let (Some(variable), Some(place)) = (header.schema.variable(id), header.place(id))
+            else {
+                return Ok(());
+            };
+            let begin = place.begin + shift;
+            let (start, end) = (from.max(begin), to.min(begin + place.bytes));
+            if start >= end {
+                return Ok(());
+            }
+            let stretch = Stretch { var: id, variable, record, begin };
+            each(stretch, (start - begin, end - begin))
+        };
+        let end_of = |id: &VarId| header.place(*id).map_or(0, |p| p.begin + p.bytes);
+        let first = self.fixed.partition_point(|id| end_of(id) <= from);
+        for id in &self.fixed[first..] {
+            if header.place(*id).is_some_and(|p| p.begin >= to) {
+                break;
+            }
+            meet(*id, 0, 0)?;
+        }
+        let size = header.layout.record_size;
+        let Some(start) = self.records.first().and_then(|id| header.place(*id)) else {
+            return Ok(());
+        };
+        if size == 0 || to <= start.begin {
+            return Ok(());
+        }
+        let first = from.saturating_sub(start.begin) / size;
+        let last = ((to - 1 - start.begin) / size + 1).min(self.numrecs());
+        for record in first..last {
+            let shift = record * size;
+            let first = self.records.partition_point(|id| end_of(id) + shift <= from);
+            for id in &self.records[first..] {
+                if header.place(*id).is_some_and(|p| p.begin + shift >= to) {
+                    break;
+                }
+                meet(*id, record, shift)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl File for View {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> esker_store::Result<usize> {
+        let state = self.state();
+        let n = state.end.saturating_sub(offset).min(buf.len() as u64);
+        let buf = &mut buf[..n as usize];
+        // What lies between variables, in order of the file.
+        let mut at = offset;
+        let end = offset + n;
+        let head_len = state.head.len() as u64;
+        if at < head_len {
+            let to = end.min(head_len);
+            let head = &state.head[at as usize..to as usize];
+            buf[..head.len()].copy_from_slice(head);
+            at = to;
+        }
+        state.stretches(at, end, |stretch, (from, to)| {
+            let start = stretch.begin + from;
+            let (hole, rest) =
+                ((at - offset) as usize..(start - offset) as usize, (start - offset) as usize);
+            buf[hole].fill(0);
+            at = stretch.begin + to;
+            self.lay(&state, &stretch, (from, to), &mut buf[rest..rest + (to - from) as usize])
+        })?;
+        // Between and behind variables there are zeros.
+        buf[(at - offset) as usize..].fill(0);
+        Ok(n as usize)
+    }
+
+    fn write_at(&self, _: u64, _: &[u8]) -> esker_store::Result<()> {
+        Err(self.read_only("write"))
+    }
+
+    fn len(&self) -> esker_store::Result<u64> {
+        Ok(self.state().end)
+    }
+
+    fn set_len(&self, _: u64) -> esker_store::Result<()> {
+        Err(self.read_only("setting the length"))
+    }
+
+    fn sync(&self) -> esker_store::Result<()> {
+        Ok(())
+    }
+
+    fn block_size(&self) -> u64 {
+        READ
+    }
+}
+
+impl View {
+    fn read_only(&self, action: &str) -> StoreError {
+        let why = "a log is appended to, not written over";
+        StoreError::new(&self.path, action, io::Error::new(io::ErrorKind::Unsupported, why))
+    }
+}

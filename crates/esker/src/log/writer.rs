@@ -1,0 +1,271 @@
+//! Appending to a log: payloads as they come, and what they are behind them.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use esker_format::VarId;
+use esker_format::log::{BLOCK, FrameWriter, Records, Write, checksums};
+use esker_store::File;
+
+use super::known::Known;
+use super::parts::{Part, Shape, each_part};
+use crate::error::Result;
+use crate::report::Report;
+use crate::request::Request;
+
+/// Bytes of payload that are gathered before they are written.
+const BUFFER: usize = 256 * 1024;
+
+/// A payload of this length is not copied into the buffer.
+const LONG: usize = 64 * 1024;
+
+/// The frame is written when it has this many bytes.
+const FRAME: usize = 256 * 1024;
+
+/// One rank's log while it grows. Nothing here talks to another rank.
+#[derive(Debug)]
+pub(crate) struct LogWriter {
+    meta: Arc<dyn File>,
+    data: Arc<dyn File>,
+    /// Where the next frame goes.
+    meta_end: u64,
+    /// Where the buffer goes.
+    data_end: u64,
+    buffer: Vec<u8>,
+    frame: FrameWriter,
+    /// Frames that are finished and not written, because a write failed.
+    pending: Vec<u8>,
+    known: Known,
+}
+
+/// How much of a log there is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Lengths {
+    pub(crate) meta: u64,
+    pub(crate) data: u64,
+}
+
+impl LogWriter {
+    /// Starts a log whose head has `head` bytes and is in `meta` already.
+    pub(crate) fn new(meta: Arc<dyn File>, data: Arc<dyn File>, head: u64) -> LogWriter {
+        LogWriter {
+            meta,
+            data,
+            meta_end: head,
+            data_end: 0,
+            buffer: Vec::new(),
+            frame: FrameWriter::new(0, 0),
+            pending: Vec::new(),
+            known: Known::default(),
+        }
+    }
+
+    /// Appends a request, whose extent is in the log's space. On an error the entries that were
+    /// appended before stay, and the log is sound.
+    pub(crate) fn append(
+        &mut self,
+        request: &mut Request<'_>,
+        record_step: u64,
+        epoch: u64,
+        report: &mut Report,
+    ) -> Result<()> {
+        let clock = Instant::now();
+        let mut extent = std::mem::take(&mut request.extent);
+        let appended = match request.parts.clone() {
+            Some((parts, record)) => parts.items.iter().try_for_each(|item| {
+                let records = Records::one(record);
+                let (first, shape) = (item.first, Shape::Shared(&item.footprint));
+                let part = Part { records, first, shape, elements: item.elements.clone() };
+                self.append_part(request, &part, epoch, report)
+            }),
+            None => each_part(&mut extent, record_step, |part| {
+                self.append_part(request, &part, epoch, report)
+            }),
+        };
+        request.extent = extent;
+        report.phases.write += clock.elapsed();
+        appended
+    }
+
+    fn append_part(
+        &mut self,
+        request: &mut Request<'_>,
+        part: &Part<'_>,
+        epoch: u64,
+        report: &mut Report,
+    ) -> Result<()> {
+        let VarId(var) = request.var;
+        let width = request.memory.sides.external.size();
+        let len = (part.elements.end - part.elements.start) * width;
+        let long = len as usize >= LONG;
+        if long || self.buffer.len() + len as usize > BUFFER {
+            self.flush_data(report)?;
+        }
+        let as_they_are = request.memory.as_they_are(part.elements.clone());
+        let mut write = Write {
+            var: var as u64,
+            epoch,
+            records: part.records,
+            first: part.first,
+            little: as_they_are.is_some() && cfg!(target_endian = "little"),
+            width: width as u8,
+        };
+        let sums = match as_they_are {
+            Some(bytes) if long => {
+                self.data.write_at(self.data_end, bytes)?;
+                report.writes += 1;
+                checksums(bytes)
+            }
+            Some(bytes) => {
+                report.copied += len;
+                self.buffer.extend_from_slice(bytes);
+                checksums(bytes)
+            }
+            None => {
+                report.copied += len;
+                write.little = false;
+                self.convert(request, part, long, report)?
+            }
+        };
+        if long {
+            self.data_end += len;
+            report.bytes_written += len;
+        }
+        let footprint = match self.known.find(&part.shape) {
+            Some(number) => number,
+            None => {
+                let footprint = part.shape.footprint();
+                let number = self.frame.define(&footprint);
+                self.known.insert(&part.shape, footprint, number);
+                number
+            }
+        };
+        self.frame.entry(&write, footprint, len, false, &sums);
+        if self.frame.len() >= FRAME {
+            self.flush(report)?;
+        }
+        Ok(())
+    }
+
+    /// Brings the values into the variable's form, into the buffer or, when they are many,
+    /// through it into the file.
+    fn convert(
+        &mut self,
+        request: &mut Request<'_>,
+        part: &Part<'_>,
+        long: bool,
+        report: &mut Report,
+    ) -> Result<Vec<u32>> {
+        let width = request.memory.sides.external.size();
+        let start = self.buffer.len();
+        if !long {
+            let len = ((part.elements.end - part.elements.start) * width) as usize;
+            self.buffer.resize(start + len, 0);
+            if let Err(error) = request.pack(part.elements.start, &mut self.buffer[start..]) {
+                self.buffer.truncate(start);
+                return Err(error);
+            }
+            return Ok(checksums(&self.buffer[start..]));
+        }
+        // The buffer is empty and serves as the place where a stretch is converted. A stretch
+        // is a whole number of blocks, so that the checksums are those of the payload.
+        const _: () = assert!(BUFFER.is_multiple_of(BLOCK));
+        let mut sums = Vec::new();
+        let mut element = part.elements.start;
+        let mut at = self.data_end;
+        let mut stretch = std::mem::take(&mut self.buffer);
+        while element < part.elements.end {
+            let n = (part.elements.end - element).min(BUFFER as u64 / width);
+            stretch.resize((n * width) as usize, 0);
+            let written = request.pack(element, &mut stretch).and_then(|()| {
+                sums.extend(checksums(&stretch));
+                Ok(self.data.write_at(at, &stretch)?)
+            });
+            if let Err(error) = written {
+                stretch.clear();
+                self.buffer = stretch;
+                return Err(error);
+            }
+            report.writes += 1;
+            element += n;
+            at += n * width;
+        }
+        stretch.clear();
+        self.buffer = stretch;
+        Ok(sums)
+    }
+
+    fn flush_data(&mut self, report: &mut Report) -> Result<()> {
+        if self.buffer.is_empty() {
+            return Ok(());
+        }
+        self.data.write_at(self.data_end, &self.buffer)?;
+        self.data_end += self.buffer.len() as u64;
+        report.writes += 1;
+        report.bytes_written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Writes out what is gathered. Whoever reads the log then finds everything appended.
+    pub(crate) fn flush(&mut self, report: &mut Report) -> Result<()> {
+        self.flush_data(report)?;
+        if !self.frame.is_empty() {
+            let next = FrameWriter::new(self.data_end, self.frame.next_footprint());
+            let full = std::mem::replace(&mut self.frame, next);
+            self.pending.extend(full.finish().unwrap_or_default());
+        }
+        self.write_pending(report)
+    }
+
+    fn write_pending(&mut self, report: &mut Report) -> Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        self.meta.write_at(self.meta_end, &self.pending)?;
+        self.meta_end += self.pending.len() as u64;
+        report.writes += 1;
+        report.bytes_written += self.pending.len() as u64;
+        report.log_metadata += self.pending.len() as u64;
+        self.pending.clear();
+        Ok(())
+    }
+
+    /// Waits until everything appended is safe from power loss.
+    pub(crate) fn sync(&mut self, report: &mut Report) -> Result<()> {
+        self.flush(report)?;
+        self.data.sync()?;
+        self.meta.sync()?;
+        Ok(())
+    }
+
+    /// What is in the files. After a flush that is everything.
+    pub(crate) fn lengths(&self) -> Lengths {
+        Lengths { meta: self.meta_end, data: self.data_end }
+    }
+
+    /// Bytes of payload appended, written out or not.
+    pub(crate) fn payload(&self) -> u64 {
+        self.data_end + self.buffer.len() as u64
+    }
+
+    /// Says in the log that everything in it has been replayed.
+    pub(crate) fn mark_applied(&mut self, report: &mut Report) -> Result<()> {
+        self.flush(report)?;
+        self.pending.extend(FrameWriter::applied());
+        self.write_pending(report)
+    }
+
+    /// Begins anew behind a head of `head` bytes; what was there is gone.
+    pub(crate) fn restart(&mut self, head: u64) -> Result<()> {
+        // The metadata first: payloads that nothing describes do no harm.
+        self.meta.set_len(head)?;
+        self.data.set_len(0)?;
+        (self.meta_end, self.data_end) = (head, 0);
+        self.buffer.clear();
+        self.pending.clear();
+        self.frame = FrameWriter::new(0, 0);
+        self.known.clear();
+        Ok(())
+    }
+}
