@@ -12,6 +12,7 @@ use crate::error::SelectionError;
 use crate::log::Parts;
 use crate::pattern::{Pattern, Run};
 use crate::plan::Extent;
+use crate::request::Gaps;
 
 /// Which elements of a variable: everything, or a list of hyperslabs (start, count, stride).
 ///
@@ -182,9 +183,8 @@ pub(crate) struct Checked {
     pub(crate) extent: Extent,
     /// The records that are selected whole and without gaps, if that is all there is.
     pub(crate) whole_records: Option<Range<u64>>,
-    /// Elements that no rank has of a decomposed variable (the first, and how many): they read as
-    /// fill values.
-    pub(crate) gaps: Vec<(u64, u64)>,
+    /// Elements that no rank has of a decomposed variable, which read as fill values.
+    pub(crate) gaps: Vec<Gaps>,
     /// What it is in a log, when that is known already; then the extent is empty.
     pub(crate) parts: Option<(Arc<Parts>, u64)>,
 }

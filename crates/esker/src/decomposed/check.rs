@@ -8,7 +8,8 @@ use super::maps::{Elsewhere, Head, Map};
 use crate::dataset::Dataset;
 use crate::error::{Error, MemoryError, Result, SelectionError};
 use crate::pattern::Run;
-use crate::plan::Extent;
+use crate::plan::{Extent, Shift, Single};
+use crate::request::Gaps;
 use crate::selection::{Blob, Checked, Purpose, Selection, file_steps, whole_records};
 
 /// Gaps are not read into new memory when they are more than this, and this many times what is
@@ -68,7 +69,7 @@ impl Dataset {
 
     /// Fails if what is to be read into new memory is nearly all gaps.
     pub(crate) fn require_dense(&self, var: VarId, checked: &Checked) -> Result<()> {
-        let gaps: u64 = checked.gaps.iter().map(|(_, len)| len).sum();
+        let gaps: u64 = checked.gaps.iter().map(Gaps::elements).sum();
         if gaps <= GAPS {
             return Ok(());
         }
@@ -240,7 +241,7 @@ struct Placing<'a> {
     begin: u64,
     size: u64,
     extent: Extent,
-    gaps: Vec<(u64, u64)>,
+    gaps: Vec<Gaps>,
     elements: u64,
     records: u64,
 }
@@ -397,22 +398,45 @@ impl<'a> Placing<'a> {
         if self.purpose == Purpose::Read {
             gaps(pieces, base, base + elements, |first, len| holes.push((first - base, len)));
         }
+        let runs = pieces.iter().map(|piece| Single {
+            offset: self.begin + piece.position * self.size,
+            len: piece.len * self.size,
+            element: piece.element - base,
+        });
+        let places = self.places(outer, elements);
+        match places[..] {
+            [Shift { offset, element }] => {
+                for run in runs {
+                    let (offset, len) = (run.offset + offset, run.len);
+                    self.extent.push_run(Run { offset, len }, run.element + element);
+                }
+            }
+            _ => {
+                let runs = runs.collect();
+                self.extent.push_repeated(runs, places.clone());
+            }
+        }
+        if !holes.is_empty() {
+            let firsts = places.iter().map(|place| place.element).collect();
+            self.gaps.push(Gaps { holes, firsts });
+        }
+        self.elements = all;
+        Ok(())
+    }
+
+    /// Where each index of `outer` is in the file, and its first element.
+    fn places(&self, outer: &Outer, elements: u64) -> Vec<Shift> {
+        let mut places = Vec::new();
         let mut index = vec![0; self.outer];
         loop {
             let place = |d: usize| (outer.start[d] + index[d] * outer.stride[d]) * self.steps[d];
-            let at = self.begin + (0..self.outer).map(place).sum::<u64>();
-            for piece in pieces {
-                let run =
-                    Run { offset: at + piece.position * self.size, len: piece.len * self.size };
-                self.extent.push_run(run, self.elements + (piece.element - base));
-            }
-            self.gaps.extend(holes.iter().map(|(first, len)| (self.elements + first, *len)));
-            self.elements += elements;
+            let offset = (0..self.outer).map(place).sum::<u64>();
+            let element = self.elements + places.len() as u64 * elements;
+            places.push(Shift { offset, element });
             let mut d = self.outer;
             loop {
                 if d == 0 {
-                    debug_assert_eq!(self.elements, all);
-                    return Ok(());
+                    return places;
                 }
                 d -= 1;
                 index[d] += 1;
