@@ -1,7 +1,7 @@
 //! The file by which a plan reaches the processes that carry it out.
 //!
 //! A sequence of little-endian 64-bit numbers, so that a C program of a few lines reads it
-//! (`peers/pnetcdf.c` does):
+//! (`peers/plan.h` does):
 //!
 //! ```text
 //! plan  = magic, ranks, dims, vars, records, steps,

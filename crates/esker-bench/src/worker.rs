@@ -165,6 +165,7 @@ impl Job {
         let rank = &reading.ranks[comm.rank()];
         let requests = || rank.steps.iter().flatten();
         if other.is_some() {
+            memory.clear();
             memory = requests().map(|r| Buffer::zeroed(reading, rank, r)).collect();
         }
         // Not only to forget the values: the memory's pages shall be there before the times are.

@@ -28,11 +28,18 @@ pub(crate) enum Operation {
 pub(crate) struct Call {
     pub(crate) operation: Operation,
     pub(crate) collective: bool,
+    /// Whether the memory of a put is gone when the call returns.
+    passing: bool,
 }
 
 impl Call {
     pub(crate) fn new(operation: Operation, collective: bool) -> Call {
-        Call { operation, collective }
+        Call { operation, collective, passing: false }
+    }
+
+    /// The same from memory that is gone when the call returns.
+    pub(crate) fn copied(self) -> Call {
+        Call { passing: true, ..self }
     }
 
     pub(crate) fn puts(self) -> bool {
@@ -46,8 +53,8 @@ impl Call {
     fn timing(self) -> Timing {
         match self.operation {
             Operation::Put | Operation::Get => Timing::Now,
-            Operation::IPut | Operation::IGet => Timing::Later,
-            Operation::BPut => Timing::Copied,
+            Operation::IPut | Operation::IGet if !self.passing => Timing::Later,
+            Operation::IPut | Operation::IGet | Operation::BPut => Timing::Copied,
         }
     }
 }

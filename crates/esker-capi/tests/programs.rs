@@ -26,7 +26,7 @@ fn mpis() -> Vec<(String, Vec<String>)> {
 #[test]
 fn every_data_function_writes_and_reads() {
     let exe = std::env::current_exe().unwrap();
-    let library = exe.ancestors().nth(2).map(|dir| dir.join("libpnetcdf.so"));
+    let library = exe.ancestors().nth(1).map(|dir| dir.join("libpnetcdf.so"));
     let Some(library) = library.filter(|library| library.exists()) else {
         println!("skipped: libpnetcdf.so was not built");
         return;

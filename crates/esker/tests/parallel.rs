@@ -85,8 +85,13 @@ fn ranks_on_several_nodes_agree_with_the_model() {
 mod logs {
     use super::*;
 
+    /// In memory where there is such a directory: a container syncs many small files.
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
+    }
+
     fn on_threads(ranks: usize, seeds: std::ops::Range<u64>) {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = folder();
         for seed in seeds {
             let path = dir.path().join(format!("run{seed}.esk"));
             esker::launch(ranks, |comm| scenario::run(seed, comm, &path));
@@ -115,7 +120,7 @@ mod logs {
 
     #[test]
     fn ranks_on_several_nodes_agree_with_the_model() {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = folder();
         for seed in 14_000..14_000 + seeds() / 3 {
             let path = dir.path().join(format!("run{seed}.esk"));
             let world = esker_comm::ThreadWorld::new(6).ranks_per_node(1 + seed as usize % 4);

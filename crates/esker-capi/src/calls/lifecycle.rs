@@ -4,9 +4,10 @@ use std::ffi::{CStr, c_char, c_int};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use esker::{Alignment, CreateOptions, Dataset, FillMode, Hints, OpenOptions, Version};
+use esker::{Alignment, CreateOptions, Dataset, FillMode, Hints, OpenOptions, Schema, Version};
 use esker_comm::mpi::{MpiComm, info_pairs};
 use esker_comm::{Communicator, Message};
+use esker_format::name::MAX_NAME;
 
 use crate::codes::*;
 use crate::file::{Aligns, File, State, give, least, together};
@@ -216,6 +217,15 @@ unsafe fn create_file(
     Ok((file, differs))
 }
 
+/// A name in a file that is longer than the places that programs have for names.
+fn too_long(schema: &Schema) -> Option<&str> {
+    let attrs = schema.vars.iter().flat_map(|variable| variable.attrs.iter());
+    let attrs = schema.attrs.iter().chain(attrs).map(|attribute| &*attribute.name);
+    let dims = schema.dims.iter().map(|dimension| &*dimension.name);
+    let vars = schema.vars.iter().map(|variable| &*variable.name);
+    attrs.chain(dims).chain(vars).find(|name| name.len() > MAX_NAME)
+}
+
 pub(crate) unsafe fn open(
     comm: usize,
     path: *const c_char,
@@ -285,6 +295,9 @@ unsafe fn open_file(
         let (first, second) = (&first.name, &second.name);
         let why = format!("{path}: \"{first}\" and \"{second}\" overlap at byte {offset}");
         return Err(told(NC_ENOTNC, why));
+    }
+    if let Some(name) = too_long(dataset.schema()) {
+        return Err(told(NC_EMAXNAME, format!("{path}: \"{name}\"")));
     }
     let version = dataset.schema().version;
     let vars = dataset.schema().vars.len();

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 
 use esker_format::log::BLOCK;
 use esker_format::{Header, NumRecs, Placement, VarId, Variable, values};
-use esker_store::{File, StoreError};
+use esker_store::{File, FileRun, StoreError};
 
 use super::index::{Found, Index};
 use crate::plan::{Piece, later_wins, sort_by_offset};
@@ -55,8 +55,37 @@ struct Stretch<'h> {
     var: VarId,
     variable: &'h Variable,
     record: u64,
-    /// Where the variable's record begins in the file.
+    /// Where the variable's record begins in the file, and how many bytes it has.
     begin: u64,
+    len: u64,
+}
+
+impl Stretch<'_> {
+    /// The runs at the front that are whole elements of the stretch, as wants whose places
+    /// begin at `at`; gives how many.
+    fn wants(&self, runs: &[FileRun], mut at: u64, wants: &mut Vec<Want>) -> usize {
+        let width = self.variable.ty.size();
+        wants.clear();
+        for run in runs {
+            let Some(from) = run.offset.checked_sub(self.begin) else { break };
+            let to = from + run.len as u64;
+            let whole = from.is_multiple_of(width) && to.is_multiple_of(width);
+            if !whole || to > self.len || wants.last().is_some_and(|w| w.to * width > from) {
+                break;
+            }
+            wants.push(Want { from: from / width, to: to / width, at });
+            at += run.len as u64;
+        }
+        wants.len()
+    }
+}
+
+/// Elements of a stretch that are wanted, and where in the reader's memory.
+#[derive(Debug, Clone, Copy)]
+struct Want {
+    from: u64,
+    to: u64,
+    at: u64,
 }
 
 impl View {
@@ -106,32 +135,35 @@ impl View {
         out: &mut [u8],
     ) -> esker_store::Result<()> {
         let width = stretch.variable.ty.size();
-        if from.is_multiple_of(width) && to.is_multiple_of(width) {
-            return self.lay_elements(state, stretch, (from / width, to / width), out);
+        let (first, end) = (from / width, to.div_ceil(width));
+        let want = Want { from: first, to: end, at: 0 };
+        if (first * width, end * width) == (from, to) {
+            return self.lay_wanted(state, stretch, &[want], out);
         }
         // A read that cuts elements: they are laid out whole beside it.
-        let (first, end) = (from / width, to.div_ceil(width));
         let mut whole = self.take_scratch(((end - first) * width) as usize);
-        let laid = self.lay_elements(state, stretch, (first, end), &mut whole);
+        let laid = self.lay_wanted(state, stretch, &[want], &mut whole);
         let skip = (from - first * width) as usize;
         out.copy_from_slice(&whole[skip..skip + out.len()]);
         self.give_scratch(whole);
         laid
     }
 
-    fn lay_elements(
+    /// Puts the wanted elements, which are sorted, to their places in `out`.
+    fn lay_wanted(
         &self,
         state: &State,
         stretch: &Stretch<'_>,
-        (from, to): (u64, u64),
+        wants: &[Want],
         out: &mut [u8],
     ) -> esker_store::Result<()> {
         let width = stretch.variable.ty.size();
+        let (Some(first), Some(last)) = (wants.first(), wants.last()) else { return Ok(()) };
         let mut entries: Vec<Found> = Vec::new();
         let index = &state.index;
         let var = stretch.var.0 as u64;
         index
-            .ask(var, stretch.record, (from, to), |found| {
+            .ask(var, stretch.record, (first.from, last.to), |found| {
                 // An entry of another width belongs to something that had this number once.
                 if u64::from(found.width) == width {
                     entries.push(found.clone());
@@ -147,19 +179,24 @@ impl View {
             let Some(runs) = index.runs(found).map_err(|e| self.store_error(e))? else { continue };
             let row = (stretch.record - found.records.first) / found.records.step;
             let before = row * found.elements;
-            let low = from.saturating_sub(found.first);
-            runs.within(low, to - found.first, |start, len, element| {
-                pieces.push(Piece {
-                    offset: (found.first + start - from) * width,
-                    len: len * width,
-                    request: number as u32,
-                    element: before + element,
+            let mut cursor = 0;
+            let reached = wants.partition_point(|want| want.to <= found.first);
+            for want in wants[reached..].iter().take_while(|want| want.from < found.end) {
+                let low = want.from.saturating_sub(found.first);
+                runs.within(&mut cursor, low, want.to - found.first, |start, len, element| {
+                    pieces.push(Piece {
+                        offset: want.at + (found.first + start - want.from) * width,
+                        len: len * width,
+                        request: number as u32,
+                        element: before + element,
+                    });
                 });
-            });
+            }
         }
         starts.push(pieces.len());
         let total: u64 = pieces.iter().map(|p| p.len).sum();
-        if total > OVERWRITTEN * out.len() as u64 {
+        let wanted: u64 = wants.iter().map(|want| (want.to - want.from) * width).sum();
+        if total > OVERWRITTEN * wanted {
             // Much of it was written over: only what the newest left is read.
             sort_by_offset(&mut pieces, |p| p.offset);
             pieces = later_wins(&pieces, &vec![width; entries.len()]);
@@ -168,12 +205,13 @@ impl View {
                 .map(|number| pieces.partition_point(|p| (p.request as usize) < number))
                 .collect();
         }
-        let whole = |w: &[usize]| {
-            let covered: u64 = pieces[w[0]..w[1]].iter().map(|p| p.len).sum();
-            covered == out.len() as u64 && w[1] - w[0] == 1
-        };
+        let whole = |w: &[usize]| w[1] - w[0] == 1 && pieces[w[0]].len == wanted;
         if !starts.windows(2).any(whole) {
-            self.lay_rest(stretch, from * width, out)?;
+            for want in wants {
+                let len = (want.to - want.from) * width;
+                let target = &mut out[want.at as usize..(want.at + len) as usize];
+                self.lay_rest(stretch, want.from * width, target)?;
+            }
         }
         // Oldest first: what is newer comes to lie over it.
         for (found, w) in entries.iter().zip(starts.windows(2)) {
@@ -363,11 +401,11 @@ impl State {
 
     /// Calls `each` with every variable's stretch that meets `from..to` of the file, and the part
     /// of it that does.
-    fn stretches<E>(
-        &self,
+    fn stretches<'s, E>(
+        &'s self,
         from: u64,
         to: u64,
-        mut each: impl FnMut(Stretch<'_>, (u64, u64)) -> std::result::Result<(), E>,
+        mut each: impl FnMut(Stretch<'s>, (u64, u64)) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
         let header = &self.header;
         let mut meet = |id: VarId, record: u64, shift: u64| {
@@ -380,7 +418,7 @@ impl State {
             if start >= end {
                 return Ok(());
             }
-            let stretch = Stretch { var: id, variable, record, begin };
+            let stretch = Stretch { var: id, variable, record, begin, len: place.bytes };
             each(stretch, (start - begin, end - begin))
         };
         let end_of = |id: &VarId| header.place(*id).map_or(0, |p| p.begin + p.bytes);
@@ -440,6 +478,45 @@ impl File for View {
         // Between and behind variables there are zeros.
         buf[(at - offset) as usize..].fill(0);
         Ok(n as usize)
+    }
+
+    fn read_runs(&self, runs: &[FileRun], buf: &mut [u8]) -> esker_store::Result<usize> {
+        let state = self.state();
+        let mut done = 0;
+        let mut rest = runs;
+        let mut wants: Vec<Want> = Vec::new();
+        while let Some(first) = rest.first() {
+            // The variable's record that the run is in, if it is in one, and all that follow.
+            let mut within = None;
+            let end = first.offset + first.len as u64;
+            state.stretches(first.offset, end, |stretch, (from, to)| {
+                let all = to - from == first.len as u64;
+                within = all.then_some(stretch);
+                Ok::<_, StoreError>(())
+            })?;
+            let count = match &within {
+                Some(stretch) => stretch.wants(rest, done as u64, &mut wants),
+                None => 0,
+            };
+            if let (Some(stretch), true) = (&within, count > 0) {
+                self.lay_wanted(&state, stretch, &wants, buf)?;
+                done += rest[..count].iter().map(|run| run.len).sum::<usize>();
+                rest = &rest[count..];
+            } else {
+                // Across variables, or not whole elements.
+                let n = self.read_at(first.offset, &mut buf[done..done + first.len])?;
+                done += n;
+                if n < first.len {
+                    break;
+                }
+                rest = &rest[1..];
+            }
+        }
+        Ok(done)
+    }
+
+    fn is_made_up(&self) -> bool {
+        true
     }
 
     fn write_at(&self, _: u64, _: &[u8]) -> esker_store::Result<()> {

@@ -141,6 +141,7 @@ impl LogWriter {
             }
         };
         self.frame.entry(&write, footprint, len, false, &sums);
+        report.bytes += len;
         if self.frame.len() >= FRAME {
             self.flush(report)?;
         }
