@@ -66,6 +66,7 @@ impl Dataset {
             extent: Extent::new(1),
             whole_records: None,
             parts: Some((parts, record)),
+            gaps: Vec::new(),
         };
         let step = record_step(&self.header, variable);
         shape.drain(..usize::from(is_record));

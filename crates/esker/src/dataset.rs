@@ -16,6 +16,7 @@ use crate::burst::Burst;
 use crate::commit::Committed;
 use crate::common::Common;
 use crate::container::{self, Container};
+use crate::decomposed::Maps;
 use crate::define::{Before, Define, aligned};
 use crate::error::{Error, Result};
 use crate::exchange::Buffers;
@@ -55,6 +56,8 @@ pub struct Dataset {
     renamed: bool,
     machine: OnceLock<Machine>,
     pub(crate) buffers: Buffers,
+    /// The decomposition maps, and which variables they are for.
+    pub(crate) maps: Maps,
     /// What the file is a view of, if it is one.
     pub(crate) container: Option<Box<Container>>,
     /// The logs before the file, if there are any.
@@ -96,7 +99,8 @@ impl Dataset {
         let (file, path) = agree(&*comm, opened)?;
         let OpenOptions { writable, fill, fill_grown, short_file, .. } = options;
         let own = Common { path, hints, align, fill, fill_grown, short_file, writable };
-        let base = Base::new(store, comm, own)?;
+        let mut base = Base::new(store, comm, own)?;
+        base.raw = options.raw;
         let Some(file) = file else {
             return Dataset::open_container(base, options.container_version);
         };
@@ -167,6 +171,8 @@ impl Dataset {
         let Committed { file, renamed, container } = committed;
         let (report, machine) = (Report::default(), OnceLock::new());
         let buffers = Buffers::default();
+        let is_raw = base.raw || container.is_some();
+        let maps = if is_raw { Maps::default() } else { Maps::of(&header) };
         Dataset {
             base,
             file,
@@ -179,13 +185,21 @@ impl Dataset {
             renamed,
             machine,
             buffers,
+            maps,
             container,
             burst: None,
         }
     }
 
-    /// Puts logs before the file.
-    pub(crate) fn stand_behind(&mut self, burst: Option<Box<Burst>>) {
+    /// Puts logs before the file. A file with decomposed variables has no use for them: there
+    /// every rank writes one piece for itself already.
+    pub(crate) fn stand_behind(&mut self, mut burst: Option<Box<Burst>>) {
+        let vars = self.header.schema.vars.len();
+        if (0..vars).any(|var| self.maps.of_var(VarId(var)).is_some()) {
+            if let Some(mut unused) = burst.take() {
+                unused.discard(&self.base);
+            }
+        }
         self.burst = burst;
         if let Some(burst) = &mut self.burst {
             burst.stands_before(&self.base, &self.file, &self.header, self.records);
@@ -246,9 +260,18 @@ impl Dataset {
         self.schema().variable(var).ok_or_else(|| self.no_such_number(var))
     }
 
-    /// The lengths of the variable's dimensions, slowest first, with the records there are.
+    /// The lengths of the variable's dimensions, slowest first, with the records there are. Those
+    /// of a decomposed variable are the dimensions of the array that it stands for.
     pub fn shape(&self, var: VarId) -> Result<Vec<u64>> {
-        Ok(self.schema().shape(self.variable(var)?, self.records))
+        match self.maps.of_var(self.file_var(var)?) {
+            None => Ok(self.schema().shape(self.variable(var)?, self.records)),
+            Some(map) => self.decomposed_shape(var, map),
+        }
+    }
+
+    /// Shares an outcome: all ranks have it, or all have an error. Collective.
+    pub fn agree<T>(&self, outcome: Result<T>) -> Result<T> {
+        self.base.agree(outcome)
     }
 
     /// The hints in force.
@@ -392,6 +415,9 @@ impl Dataset {
         self.header = header;
         if let Some(burst) = &self.burst {
             burst.amend(&self.header);
+        }
+        if !self.base.raw && self.container.is_none() {
+            self.maps = Maps::of(&self.header);
         }
         Ok(())
     }

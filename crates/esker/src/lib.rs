@@ -66,6 +66,7 @@ mod common;
 mod conflict;
 mod container;
 mod dataset;
+mod decomposed;
 mod define;
 mod direct;
 mod engine;
@@ -103,8 +104,9 @@ pub use access::Outcomes;
 pub use base::read_header_noting;
 pub use burst::{FlushToken, RecoverOptions, Recovery, recover};
 pub use dataset::Dataset;
+pub use decomposed::{Decomposition, DecompositionId};
 pub use define::{Define, EnddefError};
-pub use error::{Error, MemoryError, Result, SelectionError};
+pub use error::{DecompositionError, Error, MemoryError, Result, SelectionError};
 pub use esker_comm::{Communicator, SelfComm, launch};
 pub use esker_format::{
     Alignment, Attribute, Char, DataLayout, DimId, DimLen, Dimension, ExternalType, Header,

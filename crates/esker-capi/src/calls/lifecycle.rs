@@ -206,6 +206,7 @@ unsafe fn create_file(
     let options = CreateOptions::new()
         .version(version)
         .clobber(root & NC_NOCLOBBER == 0)
+        .raw(true)
         .fill(FillMode::NoFill)
         .fill_grown(false)
         .short_file(true)
@@ -289,8 +290,10 @@ unsafe fn open_file(
     // SAFETY: the handle is as C says.
     let info = unsafe { hints_of(info) }?;
     let writable = root & NC_WRITE != 0;
+    // PnetCDF knows no decomposed variables, so its programs see them as they are stored.
     let options = OpenOptions::new()
         .writable(writable)
+        .raw(true)
         .fill(FillMode::NoFill)
         .fill_grown(false)
         .short_file(true)
