@@ -195,10 +195,9 @@ impl Dataset {
     /// every rank writes one piece for itself already.
     pub(crate) fn stand_behind(&mut self, mut burst: Option<Box<Burst>>) {
         let vars = self.header.schema.vars.len();
-        if (0..vars).any(|var| self.maps.of_var(VarId(var)).is_some()) {
-            if let Some(mut unused) = burst.take() {
-                unused.discard(&self.base);
-            }
+        let decomposed = (0..vars).any(|var| self.maps.of_var(VarId(var)).is_some());
+        if let Some(mut unused) = burst.take_if(|_| decomposed) {
+            unused.discard(&self.base);
         }
         self.burst = burst;
         if let Some(burst) = &mut self.burst {

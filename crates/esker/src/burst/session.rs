@@ -1,6 +1,6 @@
 //! The files of a session: one pair of logs for each rank, or a lane of one that a node shares.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use esker_comm::{CommunicatorExt, Message};
@@ -196,13 +196,13 @@ impl Pair {
 }
 
 /// Makes the directory. Gives whether it is new, and files of logs that have nothing left to give.
-fn prepare(base: &Base, dir: &PathBuf) -> Result<(bool, Vec<PathBuf>)> {
+fn prepare(base: &Base, dir: &Path) -> Result<(bool, Vec<PathBuf>)> {
     let store = &*base.store;
     let is_new = !store.is_dir(dir)?;
     if is_new {
         store.create_dir(dir)?;
     }
-    let mut dirs = vec![dir.clone()];
+    let mut dirs = vec![dir.to_path_buf()];
     if base.is_root() {
         dirs.push(directory_of(&base.path));
     }
