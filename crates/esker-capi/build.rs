@@ -1,14 +1,22 @@
-//! Makes the exported functions and the header's prototypes from the table.
+//! Makes the exported functions, the C header, Fortran's include file and its module from the
+//! tables.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
+#[path = "generate/constants.rs"]
+mod constants;
+#[path = "generate/module.rs"]
+mod module;
+#[path = "generate/nfmpi.rs"]
+mod nfmpi;
 #[path = "src/table.rs"]
 mod table;
 
 fn main() {
     println!("cargo::rerun-if-changed=src/table.rs");
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=generate");
     println!("cargo::rerun-if-changed=src/header.h");
     // The name that new programs ask for: Debian 12's, so that they run on either library.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libpnetcdf.so.0d");
@@ -22,14 +30,31 @@ fn main() {
             .map(|(ty, name)| format!("{name}: {}", rust_type(ty)))
             .collect();
         let returns = if function.returns == "int" { "c_int" } else { "*const c_char" };
+        // What an error's sentence can name.
+        let named = |(ty, name): &(String, String)| match (rust_type(ty), &name[..]) {
+            ("c_int", _) => Some(format!("(\"{name}\", About::Number({name}))")),
+            ("*const c_char", "name" | "newname" | "path" | "filename") => {
+                Some(format!("(\"{name}\", About::Text({name}))"))
+            }
+            _ => None,
+        };
+        let about: Vec<String> = function.arguments.iter().filter_map(named).collect();
+        let about = about.join(", ");
+        let call = format!("unsafe {{ {} }}", function.body);
+        let call = match function.returns {
+            "int" => format!(
+                "let code = {call};\n    crate::codes::leave(\"{}\", &[{about}], code)",
+                function.name
+            ),
+            _ => call,
+        };
         let _ = writeln!(
             exports,
             "/// C's `{name}`.\n///\n/// # Safety\n///\n/// As in C.\n#[unsafe(no_mangle)]\n\
              pub unsafe extern \"C\" fn {name}({}) -> {returns} {{\n    \
              // SAFETY: the caller keeps C's contract of the function of this name.\n    \
-             unsafe {{ {} }}\n}}",
+             {call}\n}}",
             arguments.join(", "),
-            function.body,
             name = function.name,
         );
         let arguments: Vec<String> = function
@@ -47,9 +72,15 @@ fn main() {
     }
     let header = std::fs::read_to_string("src/header.h").unwrap_or_default();
     let header = header.replace("@PROTOTYPES@", prototypes.trim_end());
-    for (name, text) in
-        [("exports.rs", &exports), ("prototypes.h", &prototypes), ("pnetcdf.h", &header)]
-    {
+    for (name, text) in [
+        ("exports.rs", exports),
+        ("prototypes.h", prototypes),
+        ("pnetcdf.h", header),
+        ("nfmpi.rs", nfmpi::exports()),
+        ("module.rs", module::exports()),
+        ("pnetcdf.inc", constants::include()),
+        ("pnetcdf.f90", module::source()),
+    ] {
         if let Err(error) = std::fs::write(out.join(name), text) {
             panic!("{}: {error}", out.join(name).display());
         }

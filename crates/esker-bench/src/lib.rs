@@ -6,12 +6,14 @@
 //! who carry it out, in processes of their own:
 //!
 //! - Esker on thread-ranks or MPI ranks, and plain positioned writes ([`worker`]);
-//! - PnetCDF, by a C program of ours (`peers/pnetcdf.c`) that is compiled when it is first needed.
+//! - PnetCDF, with and without its burst buffer or as blobs, and ADIOS2, by C programs of ours
+//!   (`peers/`) that are compiled when they are first needed.
 //!
 //! All do the same in the same order: create, define, write, close; open again, read, close;
-//! verify each value, which is a function of its place ([`values`]). [`run`] lets them take
-//! turns in one folder, compares the files, and returns a [`Report`] with medians, spread and
-//! ratios, which becomes JSON, a table, or a picture ([`svg`]).
+//! verify each value, which is a function of its place ([`values`]). What is read can be something
+//! else than what was written ([`Reading`]), and Esker writes in one or several [`Layout`]s.
+//! [`run`] lets them take turns in one folder, compares the files, and returns a [`Report`] with
+//! medians, spread and ratios, which becomes JSON, a table, or a picture ([`svg`]).
 //!
 //! ```no_run
 //! use esker_bench::{Options, kernels::Kernel, run};
@@ -32,7 +34,9 @@
 
 mod clock;
 pub mod compare;
+mod decomposed;
 pub mod kernels;
+mod layout;
 pub mod machine;
 pub mod measure;
 mod on_esker;
@@ -41,14 +45,17 @@ pub mod plan;
 pub mod plan_file;
 mod posix;
 mod process;
+mod reading;
 pub mod report;
 mod runner;
 pub mod svg;
 pub mod values;
 pub mod worker;
 
+pub use layout::Layout;
+pub use reading::Reading;
 pub use report::Report;
-pub use runner::{BenchError, Library, MpiIo, Options, Peer, run};
+pub use runner::{BenchError, Library, Options, Peer, run};
 
 use std::path::{Path, PathBuf};
 

@@ -54,8 +54,10 @@ impl Phases {
 pub struct Measurement {
     /// The library and its version.
     pub library: String,
-    /// Bytes that all ranks wrote, and then read.
+    /// Bytes that all ranks wrote.
     pub bytes: u64,
+    /// Bytes that they read; 0 for one who cannot read what was asked for.
+    pub read_bytes: u64,
     /// Values that were not read as they were written.
     pub wrong: u64,
     /// Writing.
@@ -78,6 +80,7 @@ impl Measurement {
         json!({
             "library": self.library,
             "bytes": self.bytes,
+            "read_bytes": self.read_bytes,
             "wrong": self.wrong,
             "write": self.write.to_json(),
             "read": self.read.to_json(),
@@ -95,6 +98,7 @@ impl Measurement {
         Some(Measurement {
             library: value.get("library")?.as_str()?.into(),
             bytes: number("bytes")?,
+            read_bytes: number("read_bytes")?,
             wrong: number("wrong")?,
             write: Phases::from_json(value.get("write")?)?,
             read: Phases::from_json(value.get("read")?)?,

@@ -4,67 +4,120 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use esker::{CreateOptions, Dataset, DimId, DimLen, ExternalType, FillMode, OpenOptions};
+use esker::{Dataset, DimId, DimLen, ExternalType, FillMode, Native, OpenOptions};
 use esker::{Requests, Selection, VarId};
 use esker_comm::{Communicator, ReduceOp, Reduction};
 use serde_json::{Map, Value, json};
 
 use crate::clock::phase;
+use crate::decomposed::Maps;
+use crate::layout::Layout;
 use crate::measure::Phases;
-use crate::plan::{Calls, Element, Plan, RankPlan, Request};
+use crate::plan::{Calls, Element, Plan, RankPlan};
 use crate::values::Buffer;
 use crate::worker::WorkerError;
 
-/// What a run was.
-pub(crate) struct Run {
-    pub(crate) write: Phases,
-    pub(crate) read: Phases,
-    pub(crate) write_report: Value,
-    pub(crate) read_report: Value,
-}
-
-/// Writes a plan's values and reads them back.
-pub(crate) fn run(
+/// Creates the dataset and writes a plan's values.
+pub(crate) fn write(
     comm: &Arc<dyn Communicator>,
     plan: &Plan,
     path: &Path,
+    layout: Layout,
     sync: bool,
-    memory: &mut [Buffer],
-) -> Result<Run, WorkerError> {
+    memory: &[Buffer],
+) -> Result<(Phases, Value), WorkerError> {
     let rank = &plan.ranks[comm.rank()];
-    let selections = Selections::of(rank);
-    let (mut write, mut read) = (Phases::default(), Phases::default());
-
-    let mut define = phase(&**comm, &mut write.open, || {
-        let options = CreateOptions::new().comm(Arc::clone(comm)).fill(FillMode::NoFill);
-        Ok(Dataset::create(path, options)?)
-    })?;
+    let maps = match layout {
+        Layout::Decomposed => Maps::of(plan),
+        _ => Maps::default(),
+    };
+    let selections = Selections::of(rank, &maps);
+    let mut vars: Vec<VarId> = Vec::new();
+    let mut write = Phases::default();
+    let options = layout.options(path)?.comm(Arc::clone(comm)).fill(FillMode::NoFill);
+    let mut define =
+        phase(&**comm, &mut write.open, || Ok(Dataset::create(path, options.clone())?))?;
     let mut dataset = phase(&**comm, &mut write.define, || {
         let mut dims = Vec::with_capacity(plan.dims.len());
         for dim in &plan.dims {
             dims.push(define.add_dim(&dim.name, dim.len.map_or(DimLen::Unlimited, DimLen::Fixed))?);
         }
-        for var in &plan.vars {
+        let ids = maps.define(&mut define, &dims, plan, comm.rank())?;
+        for (number, var) in plan.vars.iter().enumerate() {
             let over: Vec<DimId> = var.dims.iter().map(|d| dims[*d]).collect();
-            define.add_var(&var.name, external(var.element), &over)?;
+            let (name, ty) = (&var.name, external(var.element));
+            vars.push(match maps.of_var(number) {
+                None => define.add_var(name, ty, &over)?,
+                Some(map) => {
+                    let records = var.dims.iter().filter(|d| plan.dims[**d].len.is_none()).count();
+                    define.add_decomposed_var(name, ty, &over[..records], ids[map])?
+                }
+            });
         }
         Ok(define.enddef().map_err(esker::Error::from)?)
     })?;
-    phase(&**comm, &mut write.data, || put(&mut dataset, plan, rank, &selections, memory))?;
+    phase(&**comm, &mut write.data, || {
+        let mut memory = memory.iter().zip(selections.iter());
+        for (calls, step) in plan.steps.iter().zip(&rank.steps) {
+            let mut queue = Requests::new();
+            for (request, (buffer, selection)) in step.iter().zip(memory.by_ref()) {
+                let place = (vars[request.var], selection);
+                match buffer {
+                    Buffer::I32(data) => put(&mut dataset, &mut queue, *calls, place, data)?,
+                    Buffer::F32(data) => put(&mut dataset, &mut queue, *calls, place, data)?,
+                    Buffer::F64(data) => put(&mut dataset, &mut queue, *calls, place, data)?,
+                }
+            }
+            if *calls == Calls::Queued {
+                dataset.wait_all(&mut queue)?;
+            }
+        }
+        Ok(())
+    })?;
     if sync {
         phase(&**comm, &mut write.sync, || Ok(dataset.sync()?))?;
     }
-    let write_report = report(&**comm, &dataset)?;
+    let report = report(&**comm, &dataset)?;
     phase(&**comm, &mut write.close, || Ok(dataset.close()?))?;
+    Ok((write, report))
+}
 
-    memory.iter_mut().for_each(Buffer::clear);
+/// Opens the dataset and reads what a plan says.
+pub(crate) fn read(
+    comm: &Arc<dyn Communicator>,
+    plan: &Plan,
+    path: &Path,
+    memory: &mut [Buffer],
+) -> Result<(Phases, Value), WorkerError> {
+    let rank = &plan.ranks[comm.rank()];
+    let selections = Selections::of(rank, &Maps::default());
+    let mut read = Phases::default();
     let mut dataset = phase(&**comm, &mut read.open, || {
         Ok(Dataset::open_with(path, OpenOptions::new().comm(Arc::clone(comm)))?)
     })?;
-    phase(&**comm, &mut read.data, || get(&mut dataset, plan, rank, &selections, memory))?;
-    let read_report = report(&**comm, &dataset)?;
+    let vars = plan.vars.iter().map(|var| dataset.var(&var.name));
+    let vars = vars.collect::<Result<Vec<VarId>, _>>()?;
+    phase(&**comm, &mut read.data, || {
+        let mut memory = memory.iter_mut().zip(selections.iter());
+        for (calls, step) in plan.steps.iter().zip(&rank.steps) {
+            let mut queue = Requests::new();
+            for (request, (buffer, selection)) in step.iter().zip(memory.by_ref()) {
+                let place = (vars[request.var], selection);
+                match buffer {
+                    Buffer::I32(into) => get(&mut dataset, &mut queue, *calls, place, into)?,
+                    Buffer::F32(into) => get(&mut dataset, &mut queue, *calls, place, into)?,
+                    Buffer::F64(into) => get(&mut dataset, &mut queue, *calls, place, into)?,
+                }
+            }
+            if *calls == Calls::Queued {
+                dataset.wait_all(&mut queue)?;
+            }
+        }
+        Ok(())
+    })?;
+    let report = report(&**comm, &dataset)?;
     phase(&**comm, &mut read.close, || Ok(dataset.close()?))?;
-    Ok(Run { write, read, write_report, read_report })
+    Ok((read, report))
 }
 
 fn external(element: Element) -> ExternalType {
@@ -75,100 +128,72 @@ fn external(element: Element) -> ExternalType {
     }
 }
 
-/// The selection of each list and record; many requests share one.
+/// The selections of a rank's requests; many requests share one.
 struct Selections {
-    made: HashMap<(usize, Option<u64>), Selection>,
+    made: Vec<Selection>,
+    of_request: Vec<usize>,
 }
 
 impl Selections {
-    fn of(rank: &RankPlan) -> Selections {
-        let mut made = HashMap::new();
-        for request in rank.steps.iter().flatten() {
-            made.entry((request.list, request.record)).or_insert_with(|| {
+    fn of(rank: &RankPlan, maps: &Maps) -> Selections {
+        let mut places = HashMap::new();
+        let mut made = Vec::new();
+        let of_request = rank.steps.iter().flatten().map(|request| {
+            let blob = maps.of_var(request.var).is_some();
+            *places.entry((request.list, request.record, blob)).or_insert_with(|| {
+                if blob {
+                    // All that the rank has of the variable.
+                    let at: Vec<u64> = request.record.into_iter().collect();
+                    made.push(Selection::blob(&at, &vec![1; at.len()]));
+                    return made.len() - 1;
+                }
                 let slabs = rank.lists[request.list].of_record(request.record);
-                match slabs.len {
+                made.push(match slabs.len {
                     1 => Selection::slab(&slabs.starts, &slabs.counts),
                     _ => Selection::list(slabs.rank, slabs.starts, slabs.counts),
-                }
-            });
-        }
-        Selections { made }
+                });
+                made.len() - 1
+            })
+        });
+        let of_request = of_request.collect();
+        Selections { made, of_request }
     }
 
-    fn get(&self, request: &Request) -> &Selection {
-        &self.made[&(request.list, request.record)]
+    /// In the order of the requests.
+    fn iter(&self) -> impl Iterator<Item = &Selection> {
+        self.of_request.iter().map(|i| &self.made[*i])
     }
 }
 
-fn put(
+fn put<'b, T: Native>(
     dataset: &mut Dataset,
-    plan: &Plan,
-    rank: &RankPlan,
-    selections: &Selections,
-    memory: &[Buffer],
+    queue: &mut Requests<'b>,
+    calls: Calls,
+    (var, selection): (VarId, &Selection),
+    data: &'b [T],
 ) -> Result<(), WorkerError> {
-    let mut memory = memory.iter();
-    for (calls, step) in plan.steps.iter().zip(&rank.steps) {
-        let mut queue = Requests::new();
-        for (request, buffer) in step.iter().zip(memory.by_ref()) {
-            let (var, selection) = (VarId(request.var), selections.get(request));
-            match (calls, buffer) {
-                (Calls::Blocking, Buffer::I32(data)) => dataset.put_all(var, selection, data)?,
-                (Calls::Blocking, Buffer::F32(data)) => dataset.put_all(var, selection, data)?,
-                (Calls::Blocking, Buffer::F64(data)) => dataset.put_all(var, selection, data)?,
-                (Calls::Queued, Buffer::I32(data)) => {
-                    dataset.iput(&mut queue, var, selection, data)?;
-                }
-                (Calls::Queued, Buffer::F32(data)) => {
-                    dataset.iput(&mut queue, var, selection, data)?;
-                }
-                (Calls::Queued, Buffer::F64(data)) => {
-                    dataset.iput(&mut queue, var, selection, data)?;
-                }
-            }
-        }
-        if *calls == Calls::Queued {
-            dataset.wait_all(&mut queue)?;
+    match calls {
+        Calls::Blocking => dataset.put_all(var, selection, data)?,
+        Calls::Independent => dataset.put(var, selection, data)?,
+        Calls::Queued => {
+            dataset.iput(queue, var, selection, data)?;
         }
     }
     Ok(())
 }
 
-fn get(
+fn get<'b, T: Native>(
     dataset: &mut Dataset,
-    plan: &Plan,
-    rank: &RankPlan,
-    selections: &Selections,
-    memory: &mut [Buffer],
+    queue: &mut Requests<'b>,
+    calls: Calls,
+    (var, selection): (VarId, &Selection),
+    into: &'b mut [T],
 ) -> Result<(), WorkerError> {
-    let mut memory = memory.iter_mut();
-    for (calls, step) in plan.steps.iter().zip(&rank.steps) {
-        let mut queue = Requests::new();
-        for (request, buffer) in step.iter().zip(memory.by_ref()) {
-            let (var, selection) = (VarId(request.var), selections.get(request));
-            match (calls, buffer) {
-                (Calls::Blocking, Buffer::I32(into)) => {
-                    dataset.get_all_into(var, selection, into)?;
-                }
-                (Calls::Blocking, Buffer::F32(into)) => {
-                    dataset.get_all_into(var, selection, into)?;
-                }
-                (Calls::Blocking, Buffer::F64(into)) => {
-                    dataset.get_all_into(var, selection, into)?;
-                }
-                (Calls::Queued, Buffer::I32(into)) => {
-                    dataset.iget(&mut queue, var, selection, into)?;
-                }
-                (Calls::Queued, Buffer::F32(into)) => {
-                    dataset.iget(&mut queue, var, selection, into)?;
-                }
-                (Calls::Queued, Buffer::F64(into)) => {
-                    dataset.iget(&mut queue, var, selection, into)?;
-                }
-            }
-        }
-        if *calls == Calls::Queued {
-            dataset.wait_all(&mut queue)?;
+    match calls {
+        Calls::Blocking => dataset.get_all_into(var, selection, into)?,
+        Calls::Independent => dataset.get_into(var, selection, into)?,
+        Calls::Queued => {
+            dataset.iget(queue, var, selection, into)?;
         }
     }
     Ok(())

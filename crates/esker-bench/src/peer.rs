@@ -1,17 +1,151 @@
-//! PnetCDF's side: a C program of our own, compiled where its packages are.
+//! The peers' side: C programs of our own, compiled where the libraries are.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Mutex;
+use std::time::Duration;
 
 use crate::process;
-
-/// The program.
-const SOURCE: &str = include_str!("../peers/pnetcdf.c");
 
 /// How MPI programs are compiled and started. Debian's PnetCDF is built on OpenMPI.
 const COMPILER: &str = "mpicc.openmpi";
 const LAUNCHER: &str = "mpiexec.openmpi";
+
+/// The longest that a compilation may take, and the building of a library.
+const COMPILATION: Duration = Duration::from_secs(120);
+const BUILDING: Duration = Duration::from_secs(3600);
+
+/// What all programs include.
+const SHARED: [(&str, &str); 2] = [
+    ("plan.h", include_str!("../peers/plan.h")),
+    ("on_pnetcdf.h", include_str!("../peers/on_pnetcdf.h")),
+];
+
+/// A program that carries out plans with another library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// PnetCDF.
+    Pnetcdf,
+    /// The same program on a PnetCDF that has its burst buffer.
+    PnetcdfBurstBuffer,
+    /// A blob for each variable and rank through PnetCDF.
+    Blobs,
+    /// ADIOS2's BP5.
+    Adios2,
+}
+
+impl Program {
+    fn name(self) -> &'static str {
+        match self {
+            Program::Pnetcdf => "pnetcdf",
+            Program::PnetcdfBurstBuffer => "pnetcdf-bb",
+            Program::Blobs => "blobs",
+            Program::Adios2 => "adios2",
+        }
+    }
+
+    fn source(self) -> &'static str {
+        match self {
+            Program::Pnetcdf | Program::PnetcdfBurstBuffer => include_str!("../peers/pnetcdf.c"),
+            Program::Blobs => include_str!("../peers/blobs.c"),
+            Program::Adios2 => include_str!("../peers/adios2.c"),
+        }
+    }
+
+    /// The script that builds a library which Debian has not, or not so, and where it puts it.
+    fn library(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Program::Pnetcdf | Program::Blobs => None,
+            Program::PnetcdfBurstBuffer => {
+                Some((include_str!("../peers/pnetcdf-bb.sh"), "pnetcdf-bb"))
+            }
+            Program::Adios2 => Some((include_str!("../peers/adios2.sh"), "adios2")),
+        }
+    }
+
+    /// What the compiler is told, with the library in `prefix` or as the system has it.
+    fn flags(self, prefix: Option<&Path>) -> Vec<String> {
+        let mut flags: Vec<String> = Vec::new();
+        if let Some(prefix) = prefix {
+            let prefix = prefix.display();
+            flags.push(format!("-I{prefix}/include"));
+            flags.push(format!("-L{prefix}/lib"));
+            flags.push(format!("-Wl,-rpath,{prefix}/lib"));
+        }
+        let own: &[&str] = match self {
+            Program::Pnetcdf | Program::Blobs => &["-lpnetcdf"],
+            Program::PnetcdfBurstBuffer => &["-DNEEDS_BURST_BUFFER", "-lpnetcdf"],
+            Program::Adios2 => &["-DADIOS2_USE_MPI", "-ladios2_c_mpi", "-ladios2_c"],
+        };
+        flags.extend(own.iter().map(|flag| flag.to_string()));
+        flags
+    }
+
+    /// Where the program is, which is compiled unless that was done before. With `build`, a
+    /// library that it needs and that is not here is built in the cache.
+    pub(crate) fn find(self, cache: &Path, build: bool) -> Result<PathBuf, String> {
+        // Who comes second finds what the first has made.
+        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+        let _guard = ONE_AT_A_TIME.lock();
+        let text: String = SHARED.iter().map(|(_, text)| *text).chain([self.source()]).collect();
+        let program = cache.join(format!("{}-{:016x}", self.name(), fingerprint(&text)));
+        if program.is_file() {
+            return Ok(program);
+        }
+        fs::create_dir_all(cache).map_err(|e| format!("{}: {e}", cache.display()))?;
+        let on_system = self.compile(&program, None);
+        match (on_system, self.library()) {
+            (Ok(()), _) => {}
+            (Err(why), None) => {
+                let packages = "it needs OpenMPI's compiler and PnetCDF (libpnetcdf-dev)";
+                return Err(format!("the peer's program cannot be compiled ({packages}): {why}"));
+            }
+            (Err(_), Some((script, folder))) => {
+                let prefix = cache.join(folder);
+                if !prefix.is_dir() {
+                    if !build {
+                        return Err(format!("{}'s library is not built yet", self.name()));
+                    }
+                    self.build(script, cache)?;
+                }
+                let compiled = self.compile(&program, Some(&prefix));
+                compiled.map_err(|why| format!("the peer's program cannot be compiled: {why}"))?;
+            }
+        }
+        Ok(program)
+    }
+
+    fn compile(self, program: &Path, prefix: Option<&Path>) -> Result<(), String> {
+        let folder = program.with_extension(std::process::id().to_string());
+        let told = |e: std::io::Error| format!("{}: {e}", folder.display());
+        fs::create_dir_all(&folder).map_err(told)?;
+        let source = folder.join("peer.c");
+        let made = (|| {
+            for (name, text) in SHARED {
+                fs::write(folder.join(name), text).map_err(told)?;
+            }
+            fs::write(&source, self.source()).map_err(told)?;
+            let output = folder.join("peer");
+            let mut compile = Command::new(COMPILER);
+            compile.args(["-O2", "-o"]).arg(&output).arg(&source).args(self.flags(prefix));
+            process::output(compile, COMPILATION)?;
+            fs::rename(&output, program).map_err(told)
+        })();
+        // Nothing depends on the source being gone.
+        let _ = fs::remove_dir_all(&folder);
+        made
+    }
+
+    fn build(self, script: &str, cache: &Path) -> Result<(), String> {
+        let file = cache.join(format!("{}.sh", self.name()));
+        fs::write(&file, script).map_err(|e| format!("{}: {e}", file.display()))?;
+        let mut command = Command::new("sh");
+        command.arg(&file).arg(cache);
+        let built = process::output(command, BUILDING);
+        built.map(|_| ()).map_err(|why| format!("{} cannot be built: {why}", self.name()))
+    }
+}
 
 /// A command that starts `ranks` MPI ranks, to which the program and its arguments are added.
 ///
@@ -25,32 +159,11 @@ pub(crate) fn mpiexec(ranks: usize) -> Command {
     command
 }
 
-/// Compiles the program, unless it was compiled before, and returns where it is.
-pub(crate) fn pnetcdf(cache: &Path) -> Result<PathBuf, String> {
-    let program = cache.join(format!("pnetcdf-{:016x}", fingerprint(SOURCE)));
-    if program.is_file() {
-        return Ok(program);
-    }
-    fs::create_dir_all(cache).map_err(|e| format!("{} cannot be made: {e}", cache.display()))?;
-    let own = std::process::id();
-    let source = cache.join(format!("pnetcdf-{own}.c"));
-    let output = cache.join(format!("pnetcdf-{own}"));
-    fs::write(&source, SOURCE).map_err(|e| format!("{}: {e}", source.display()))?;
-    let mut compile = Command::new(COMPILER);
-    compile.args(["-O2", "-o"]).arg(&output).arg(&source).arg("-lpnetcdf");
-    let compiled = process::output(compile, std::time::Duration::from_secs(120));
-    // Nothing depends on the source being gone.
-    let _ = fs::remove_file(&source);
-    match compiled {
-        Ok(_) => {
-            fs::rename(&output, &program).map_err(|e| format!("{}: {e}", program.display()))?;
-            Ok(program)
-        }
-        Err(why) => {
-            let packages = "it needs OpenMPI's compiler and PnetCDF (libpnetcdf-dev)";
-            Err(format!("the peer's program cannot be compiled ({packages}): {why}"))
-        }
-    }
+/// The hints of PnetCDF's burst buffer in a folder, on top of the user's own.
+pub(crate) fn burst_buffer_hints(folder: &Path) -> String {
+    let own = std::env::var("PNETCDF_HINTS").unwrap_or_default();
+    let folder = folder.display();
+    format!("{own};nc_burst_buf=enable;nc_burst_buf_dirname={folder};nc_burst_buf_overwrite=enable")
 }
 
 /// FNV-1a: a name for this version of the program, nothing more.

@@ -66,6 +66,9 @@ pub enum Calls {
     Blocking,
     /// Any number on each rank, queued and then waited for together.
     Queued,
+    /// Any number on each rank, each by a blocking call of its own that no other rank takes
+    /// part in.
+    Independent,
 }
 
 /// What one rank does.
@@ -84,14 +87,14 @@ pub struct Request {
     pub var: usize,
     /// Position in [`RankPlan::lists`].
     pub list: usize,
-    /// The record, for record variables.
+    /// The record, for lists without the record dimension of a variable that has it.
     pub record: Option<u64>,
 }
 
-/// A list of hyperslabs of what a variable has besides records, as flat arrays.
+/// A list of hyperslabs of a variable, or of one record of it, as flat arrays.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slabs {
-    /// Dimensions, without the record dimension.
+    /// Dimensions; without the record dimension where a request names the record.
     pub rank: usize,
     /// How many there are.
     pub len: usize,
@@ -178,6 +181,13 @@ impl Plan {
     /// Elements of a variable, or of one record of it.
     pub fn inner_elements(&self, var: &Var) -> u64 {
         self.inner_shape(var).iter().product()
+    }
+
+    /// The shape that a list's hyperslabs are of: of one record, or of all if the list has the
+    /// record dimension too.
+    pub fn shape(&self, var: &Var, list: &Slabs) -> Vec<u64> {
+        let inner = var.dims.iter().skip(var.dims.len() - list.rank);
+        inner.map(|d| self.dims[*d].len.unwrap_or(self.records)).collect()
     }
 
     /// Bytes that all ranks write together.

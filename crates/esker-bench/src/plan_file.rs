@@ -1,11 +1,11 @@
 //! The file by which a plan reaches the processes that carry it out.
 //!
 //! A sequence of little-endian 64-bit numbers, so that a C program of a few lines reads it
-//! (`peers/pnetcdf.c` does):
+//! (`peers/plan.h` does):
 //!
 //! ```text
 //! plan  = magic, ranks, dims, vars, records, steps,
-//!         dim*, var*, calls (0 blocking, 1 queued) of each step,
+//!         dim*, var*, calls (0 blocking, 1 queued, 2 independent) of each step,
 //!         first number of each rank's part, rank*
 //! dim   = length (0 for the record dimension), name
 //! var   = element (netCDF's type code), dimensions, position of each, name
@@ -52,6 +52,7 @@ pub fn encode(plan: &Plan) -> Vec<u8> {
     out.extend(plan.steps.iter().map(|calls| match calls {
         Calls::Blocking => 0,
         Calls::Queued => 1,
+        Calls::Independent => 2,
     }));
     let table = out.len();
     out.resize(table + plan.ranks.len(), 0);
@@ -111,6 +112,7 @@ pub fn decode(bytes: &[u8]) -> Result<Plan, PlanFileError> {
     let steps = from.list(steps, |from| match from.next()? {
         0 => Ok(Calls::Blocking),
         1 => Ok(Calls::Queued),
+        2 => Ok(Calls::Independent),
         _ => Err(from.impossible()),
     })?;
     from.take(ranks)?;

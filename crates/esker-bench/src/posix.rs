@@ -18,20 +18,16 @@ use crate::worker::WorkerError;
 /// Where a request's bytes are in the file: (offset, length) in the order of memory.
 type Runs = Vec<(u64, usize)>;
 
-/// Writes and reads a plan's bytes.
-pub(crate) fn run(
+/// Writes a plan's bytes.
+pub(crate) fn write(
     comm: &dyn Communicator,
     plan: &Plan,
     path: &Path,
     sync: bool,
-    memory: &mut [Buffer],
-) -> Result<(Phases, Phases), WorkerError> {
-    let rank = &plan.ranks[comm.rank()];
-    let offsets = Offsets::of(plan);
-    let requests = rank.steps.iter().flatten();
-    let runs: Vec<Runs> = requests.map(|r| offsets.runs(plan, rank, r)).collect();
-    let (mut write, mut read) = (Phases::default(), Phases::default());
-
+    memory: &[Buffer],
+) -> Result<Phases, WorkerError> {
+    let runs = Offsets::of(plan).all_runs(plan, comm.rank());
+    let mut write = Phases::default();
     let file = phase(comm, &mut write.open, || {
         let options = |create| OpenOptions::new().write(true).create(create).open(path);
         let first = if comm.rank() == 0 { Some(options(true)?) } else { None };
@@ -59,8 +55,18 @@ pub(crate) fn run(
         drop(file);
         Ok(())
     })?;
+    Ok(write)
+}
 
-    memory.iter_mut().for_each(Buffer::clear);
+/// Reads a plan's bytes.
+pub(crate) fn read(
+    comm: &dyn Communicator,
+    plan: &Plan,
+    path: &Path,
+    memory: &mut [Buffer],
+) -> Result<Phases, WorkerError> {
+    let runs = Offsets::of(plan).all_runs(plan, comm.rank());
+    let mut read = Phases::default();
     let file = phase(comm, &mut read.open, || Ok(File::open(path)?))?;
     phase(comm, &mut read.data, || {
         for (buffer, runs) in memory.iter_mut().zip(&runs) {
@@ -77,7 +83,7 @@ pub(crate) fn run(
         drop(file);
         Ok(())
     })?;
-    Ok((write, read))
+    Ok(read)
 }
 
 /// The classic layout: fixed-size variables, then records in which the variables take turns.
@@ -103,16 +109,29 @@ impl Offsets {
         Offsets { begins, record }
     }
 
+    fn all_runs(&self, plan: &Plan, rank: usize) -> Vec<Runs> {
+        let rank = &plan.ranks[rank];
+        rank.steps.iter().flatten().map(|request| self.runs(plan, rank, request)).collect()
+    }
+
     fn runs(&self, plan: &Plan, rank: &RankPlan, request: &Request) -> Runs {
-        let var = &plan.vars[request.var];
-        let size = var.element.size();
-        let base = self.begins[request.var] + request.record.unwrap_or(0) * self.record;
+        let (var, list) = (&plan.vars[request.var], &rank.lists[request.list]);
+        let (size, record) = (var.element.size(), plan.inner_elements(var));
         let mut runs: Runs = Vec::new();
-        rank.lists[request.list].for_each_run(&plan.inner_shape(var), |first, len| {
-            let (offset, len) = (base + first * size, (len * size) as usize);
-            match runs.last_mut() {
-                Some((at, bytes)) if *at + *bytes as u64 == offset => *bytes += len,
-                _ => runs.push((offset, len)),
+        list.for_each_run(&plan.shape(var, list), |mut first, mut len| {
+            first += request.record.unwrap_or(0) * record;
+            // A row of a variable with no other dimension goes through records.
+            while len > 0 {
+                let (records, inside) =
+                    if plan.is_record(var) { (first / record, first % record) } else { (0, first) };
+                let piece = if plan.is_record(var) { len.min(record - inside) } else { len };
+                let offset = self.begins[request.var] + records * self.record + inside * size;
+                let bytes = (piece * size) as usize;
+                match runs.last_mut() {
+                    Some((at, before)) if *at + *before as u64 == offset => *before += bytes,
+                    _ => runs.push((offset, bytes)),
+                }
+                (first, len) = (first + piece, len - piece);
             }
         });
         runs

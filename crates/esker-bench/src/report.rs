@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::kernels::Kernel;
 use crate::machine::Machine;
 use crate::measure::{Measurement, Phases};
+use crate::reading::Reading;
 use crate::runner::Library;
 
 /// Everything that a run of the benchmarks found.
@@ -20,6 +21,8 @@ pub struct Report {
     pub repeat: usize,
     /// Whether waiting for the disk is in the times.
     pub sync: bool,
+    /// What was read.
+    pub reading: Reading,
     /// Who took part, Esker first.
     pub libraries: Vec<Library>,
     /// The kernels.
@@ -108,7 +111,12 @@ impl LibraryReport {
 
     /// Megabytes (10^6) per second, of the median time, and of the longest and shortest.
     pub fn bandwidth(&self, direction: Direction) -> Option<Spread> {
-        let megabytes = self.runs.first()?.bytes as f64 / 1e6;
+        let run = self.runs.first()?;
+        let bytes = match direction {
+            Direction::Write => run.bytes,
+            Direction::Read => Some(run.read_bytes).filter(|bytes| *bytes > 0)?,
+        };
+        let megabytes = bytes as f64 / 1e6;
         let seconds = self.seconds(direction)?;
         let of = |seconds: f64| megabytes / seconds.max(1e-9);
         let (min, max) = (of(seconds.max), of(seconds.min));
@@ -137,6 +145,7 @@ impl LibraryReport {
             })
         };
         json!({
+            "name": self.library.name(),
             "library": self.runs.first().map(|run| run.library.clone()),
             "fault": self.fault,
             "equal_data": self.equal,
@@ -154,8 +163,8 @@ fn spread_json(spread: Spread) -> Value {
 impl KernelReport {
     /// Esker's bandwidth over a peer's, of medians.
     pub fn ratio(&self, peer: &LibraryReport, direction: Direction) -> Option<f64> {
-        let esker = self.libraries.first()?.seconds(direction)?.median;
-        Some(peer.seconds(direction)?.median / esker.max(1e-9))
+        let esker = self.libraries.first()?.bandwidth(direction)?.median;
+        Some(esker / peer.bandwidth(direction)?.median.max(1e-9))
     }
 
     fn to_json(&self) -> Value {
@@ -193,25 +202,32 @@ impl Report {
             "ranks": self.ranks,
             "repeat": self.repeat,
             "sync": self.sync,
+            "reading": self.reading.name(),
             "kernels": self.kernels.iter().map(KernelReport::to_json).collect::<Vec<_>>(),
         })
     }
 
     /// Whether Esker itself failed in a kernel.
     pub fn esker_failed(&self) -> bool {
-        let esker = self.kernels.iter().filter_map(|kernel| kernel.libraries.first());
-        esker.into_iter().any(|library| library.fault.is_some())
+        let mut libraries = self.kernels.iter().flat_map(|kernel| &kernel.libraries);
+        let is_esker = |library: Library| matches!(library, Library::Esker(..));
+        libraries.any(|library| is_esker(library.library) && library.fault.is_some())
     }
 
     /// As a table for people.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
         let sync = if self.sync { "with" } else { "without" };
+        let read = match self.reading {
+            Reading::Requests => "",
+            Reading::Whole => "; read: whole variables",
+            Reading::Planes => "; read: a plane of each variable",
+        };
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{}", self.machine.sentence());
         let _ = writeln!(
             out,
-            "{} ranks, {} runs each in turn, {sync} waiting for the disk; MB/s: median (min-max)",
+            "{} ranks, {} runs each in turn, {sync} waiting for the disk; MB/s: median (min-max){read}",
             self.ranks, self.repeat
         );
         for kernel in &self.kernels {
@@ -233,15 +249,18 @@ impl KernelReport {
         );
         let _ = writeln!(
             out,
-            "  {:<13} {:>22} {:>7} {:>22} {:>7} {:>12} {:>14}",
+            "  {:<17} {:>22} {:>7} {:>22} {:>7} {:>12} {:>14}",
             "library", "write", "ratio", "read", "ratio", "open+define", "memory a rank"
         );
         for library in &self.libraries {
             let name = library.library.name();
             let (write, read) =
                 (library.bandwidth(Direction::Write), library.bandwidth(Direction::Read));
-            if let (Some(write), Some(read)) = (write, read) {
-                let speed = |s: Spread| format!("{:.0} ({:.0}-{:.0})", s.median, s.min, s.max);
+            if write.is_some() || read.is_some() {
+                let speed = |spread: Option<Spread>| match spread {
+                    Some(s) => format!("{:.0} ({:.0}-{:.0})", s.median, s.min, s.max),
+                    None => "–".into(),
+                };
                 let is_esker = std::ptr::eq(library, &self.libraries[0]);
                 let ratio = |direction| match self.ratio(library, direction) {
                     Some(ratio) if !is_esker => format!("{ratio:.2}"),
@@ -253,7 +272,7 @@ impl KernelReport {
                 let mib = |bytes: u64| bytes >> 20;
                 let _ = writeln!(
                     out,
-                    "  {name:<13} {:>22} {:>7} {:>22} {:>7} {:>9.1} ms {:>14}",
+                    "  {name:<17} {:>22} {:>7} {:>22} {:>7} {:>9.1} ms {:>14}",
                     speed(write),
                     ratio(Direction::Write),
                     speed(read),
@@ -263,7 +282,7 @@ impl KernelReport {
                 );
             }
             if let Some(fault) = &library.fault {
-                let _ = writeln!(out, "  {name:<13} {fault}");
+                let _ = writeln!(out, "  {name:<17} {fault}");
             }
         }
         if let Some(run) = self.libraries.first().and_then(LibraryReport::typical) {

@@ -11,9 +11,12 @@ use thiserror::Error;
 
 use crate::compare::first_difference;
 use crate::kernels::{DecompositionMap, Kernel, Scale};
+use crate::layout::{Layout, burst_buffer};
 use crate::machine::Machine;
 use crate::measure::Measurement;
+use crate::peer::Program;
 use crate::plan::Plan;
+use crate::reading::Reading;
 use crate::report::{KernelReport, LibraryReport, Report};
 use crate::worker::{Engine, Job, Ranks};
 use crate::{maps_folder, peer, plan_file, process};
@@ -21,55 +24,102 @@ use crate::{maps_folder, peer, plan_file, process};
 /// Someone who can carry out a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Library {
-    /// Esker on one kind of ranks.
-    Esker(Ranks),
-    /// PnetCDF on OpenMPI, as Debian packages it.
-    Pnetcdf(MpiIo),
-    /// Plain writes and reads from the same kind of ranks as Esker's.
-    Posix(Ranks),
+    /// Esker on one kind of ranks, in one layout.
+    Esker(Ranks, Layout),
+    /// Esker behind PnetCDF's interface: the peer's compiled program with our library.
+    Capi,
+    /// Another library, or no library.
+    Peer(Peer),
 }
 
 impl Library {
     /// The name that tables and JSON use.
     pub fn name(self) -> &'static str {
         match self {
-            Library::Esker(Ranks::Threads) => "esker",
-            Library::Esker(Ranks::Mpi) => "esker-mpi",
-            Library::Pnetcdf(MpiIo::Ompio) => "pnetcdf",
-            Library::Pnetcdf(MpiIo::Romio) => "pnetcdf-romio",
-            Library::Posix(_) => "posix",
+            Library::Esker(Ranks::Threads, Layout::Canonical) => "esker",
+            Library::Esker(Ranks::Threads, Layout::Log) => "esker-log",
+            Library::Esker(Ranks::Threads, Layout::BurstBuffer) => "esker-bb",
+            Library::Esker(Ranks::Threads, Layout::Decomposed) => "esker-decomposed",
+            Library::Esker(Ranks::Mpi, Layout::Canonical) => "esker-mpi",
+            Library::Esker(Ranks::Mpi, Layout::Log) => "esker-mpi-log",
+            Library::Esker(Ranks::Mpi, Layout::BurstBuffer) => "esker-mpi-bb",
+            Library::Esker(Ranks::Mpi, Layout::Decomposed) => "esker-mpi-decomposed",
+            Library::Capi => "esker-capi",
+            Library::Peer(peer) => peer.name(),
         }
     }
-}
 
-/// Which of OpenMPI's two implementations of MPI-IO is under PnetCDF.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum MpiIo {
-    /// Its own, the default.
-    Ompio,
-    /// ROMIO, as in MPICH. Sometimes faster and sometimes slower.
-    Romio,
+    /// Whether its files are datasets that can be compared.
+    fn writes_the_variables(self) -> bool {
+        match self {
+            Library::Esker(..) | Library::Capi => true,
+            Library::Peer(peer) => {
+                matches!(peer, Peer::Pnetcdf | Peer::PnetcdfRomio | Peer::PnetcdfBurstBuffer)
+            }
+        }
+    }
+
+    fn extension(self) -> &'static str {
+        match self {
+            Library::Esker(_, layout) => layout.extension(),
+            Library::Peer(Peer::Adios2) => "bp",
+            Library::Peer(_) | Library::Capi => "nc",
+        }
+    }
 }
 
 /// What Esker is compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Peer {
-    /// PnetCDF.
+    /// PnetCDF on OpenMPI, as Debian packages it, over OpenMPI's own MPI-IO, the default.
     Pnetcdf,
-    /// PnetCDF over ROMIO.
+    /// PnetCDF over ROMIO, as in MPICH. Sometimes faster and sometimes slower.
     PnetcdfRomio,
-    /// Plain `pwrite` and `pread`.
+    /// PnetCDF with its burst buffer in a folder beside the file.
+    PnetcdfBurstBuffer,
+    /// A contiguous blob for each variable and rank through PnetCDF, as E3SM does.
+    Blobs,
+    /// ADIOS2's BP5, a block for each request.
+    Adios2,
+    /// Plain `pwrite` and `pread` from the same kind of ranks as Esker's.
     Posix,
 }
 
 impl Peer {
+    /// All.
+    pub const ALL: [Peer; 6] = [
+        Peer::Pnetcdf,
+        Peer::PnetcdfRomio,
+        Peer::PnetcdfBurstBuffer,
+        Peer::Blobs,
+        Peer::Adios2,
+        Peer::Posix,
+    ];
+
+    /// The name by which users call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Peer::Pnetcdf => "pnetcdf",
+            Peer::PnetcdfRomio => "pnetcdf-romio",
+            Peer::PnetcdfBurstBuffer => "pnetcdf-bb",
+            Peer::Blobs => "blobs",
+            Peer::Adios2 => "adios2",
+            Peer::Posix => "posix",
+        }
+    }
+
     /// The peer of that name.
     pub fn from_name(name: &str) -> Option<Peer> {
-        match name {
-            "pnetcdf" => Some(Peer::Pnetcdf),
-            "pnetcdf-romio" => Some(Peer::PnetcdfRomio),
-            "posix" => Some(Peer::Posix),
-            _ => None,
+        Peer::ALL.into_iter().find(|peer| peer.name() == name)
+    }
+
+    fn program(self) -> Option<Program> {
+        match self {
+            Peer::Pnetcdf | Peer::PnetcdfRomio => Some(Program::Pnetcdf),
+            Peer::PnetcdfBurstBuffer => Some(Program::PnetcdfBurstBuffer),
+            Peer::Blobs => Some(Program::Blobs),
+            Peer::Adios2 => Some(Program::Adios2),
+            Peer::Posix => None,
         }
     }
 }
@@ -85,8 +135,17 @@ pub struct Options {
     pub scale: Scale,
     /// Esker's ranks; the first kind is what the peers are compared with.
     pub comm: Vec<Ranks>,
+    /// Esker's layouts; the first is what the others are compared with.
+    pub layouts: Vec<Layout>,
+    /// What is read back.
+    pub reading: Reading,
+    /// A folder with Esker's `libpnetcdf.so`: the peer's compiled program runs on that first,
+    /// with `LD_LIBRARY_PATH` the only difference, and the rest is compared with it.
+    pub capi: Option<PathBuf>,
     /// The peers.
     pub peers: Vec<Peer>,
+    /// Whether a peer that has to be built may be, which takes minutes and downloads its source.
+    pub build_peers: bool,
     /// How often each is run.
     pub repeat: usize,
     /// Where files are written; they are removed.
@@ -111,7 +170,11 @@ impl Options {
             ranks: 2,
             scale: Scale::default(),
             comm: vec![Ranks::Threads],
+            layouts: vec![Layout::Canonical],
+            reading: Reading::Requests,
+            capi: None,
             peers: vec![Peer::Pnetcdf],
+            build_peers: true,
             repeat: 5,
             dir: dir.into(),
             sync: false,
@@ -123,13 +186,13 @@ impl Options {
 
     /// Everyone who takes part, Esker first.
     fn libraries(&self) -> Vec<Library> {
-        let ranks = self.comm.first().copied().unwrap_or(Ranks::Threads);
-        let peers = self.peers.iter().map(|peer| match peer {
-            Peer::Pnetcdf => Library::Pnetcdf(MpiIo::Ompio),
-            Peer::PnetcdfRomio => Library::Pnetcdf(MpiIo::Romio),
-            Peer::Posix => Library::Posix(ranks),
-        });
-        self.comm.iter().copied().map(Library::Esker).chain(peers).collect()
+        let layouts = |ranks: &Ranks| {
+            let ranks = *ranks;
+            self.layouts.iter().map(move |layout| Library::Esker(ranks, *layout))
+        };
+        let peers = self.peers.iter().copied().map(Library::Peer);
+        let capi = self.capi.iter().map(|_| Library::Capi);
+        capi.chain(self.comm.iter().flat_map(layouts)).chain(peers).collect()
     }
 }
 
@@ -160,6 +223,7 @@ pub fn run(options: &Options, progress: &mut dyn FnMut(&str)) -> Result<Report, 
         ranks: options.ranks,
         repeat: options.repeat,
         sync: options.sync,
+        reading: options.reading,
         libraries: options.libraries(),
         kernels,
     })
@@ -186,18 +250,20 @@ impl Bench<'_> {
         let mut report =
             KernelReport { kernel, bytes: 0, runs: 0, variables: 0, libraries: vec![] };
         let libraries = self.options.libraries();
-        let file = self.folder.join("plan");
+        let files = PlanFiles::in_folder(self.folder, self.options.reading);
         let planned = self.plan(kernel).and_then(|plan| {
             (report.bytes, report.runs) = (plan.bytes(), plan.runs());
             report.variables = plan.vars.len();
-            fs::write(&file, plan_file::encode(&plan)).map_err(|e| e.to_string())
+            files.write(&plan, self.options.reading).map_err(|e| e.to_string())
         });
         report.libraries = libraries.iter().map(|library| LibraryReport::new(*library)).collect();
         if let Err(why) = planned {
             report.libraries.iter_mut().for_each(|l| l.fault = Some(why.clone()));
             return report;
         }
-        let output = |library: Library| self.folder.join(format!("{}.nc", library.name()));
+        let output = |library: Library| {
+            self.folder.join(format!("{}.{}", library.name(), library.extension()))
+        };
         for round in 0..self.options.repeat.max(1) {
             // Whoever starts has the machine as the round before left it: take turns.
             for turn in 0..libraries.len() {
@@ -208,7 +274,7 @@ impl Bench<'_> {
                     continue;
                 }
                 progress(&format!("{} {}: {}", kernel.name(), round + 1, library.name()));
-                match self.once(library, &file, &output(library)) {
+                match self.once(library, &files, &output(library)) {
                     Ok(measured) if measured.wrong > 0 => {
                         let wrong = measured.wrong;
                         entry.fault = Some(format!("{wrong} values were read that are wrong"));
@@ -217,14 +283,13 @@ impl Bench<'_> {
                     Err(why) => entry.fault = Some(why),
                 }
                 if round > 0 {
-                    let _ = fs::remove_file(output(library));
+                    remove(&output(library));
                 }
             }
             if round == 0 {
                 self.compare(&mut report, &output);
                 for library in &libraries {
-                    // One that failed has left no file.
-                    let _ = fs::remove_file(output(*library));
+                    remove(&output(*library));
                 }
             }
         }
@@ -236,7 +301,7 @@ impl Bench<'_> {
         let Some((esker, others)) = report.libraries.split_first_mut() else { return };
         for other in others {
             let both = esker.fault.is_none() && other.fault.is_none();
-            if !both || matches!(other.library, Library::Posix(_)) {
+            if !both || !other.library.writes_the_variables() {
                 continue;
             }
             match first_difference(&output(esker.library), &output(other.library)) {
@@ -251,24 +316,30 @@ impl Bench<'_> {
         }
     }
 
-    fn once(&self, library: Library, plan: &Path, file: &Path) -> Result<Measurement, String> {
-        let Options { ranks, sync, limit, .. } = *self.options;
+    fn once(
+        &self,
+        library: Library,
+        plans: &PlanFiles,
+        file: &Path,
+    ) -> Result<Measurement, String> {
+        let Options { ranks, sync, limit, reading, .. } = *self.options;
         let (engine, kind) = match library {
-            Library::Pnetcdf(mpi_io) => {
-                let program = peer::pnetcdf(&peer::cache_folder(&self.options.dir))?;
-                let mut command = peer::mpiexec(ranks);
-                if mpi_io == MpiIo::Romio {
-                    command.args(["--mca", "io", "romio321"]);
-                }
-                command.arg(program).arg(plan).arg(file);
-                command.arg(if sync { "sync" } else { "nosync" });
-                return parse(&process::output(command, limit)?);
+            Library::Esker(kind, layout) => (Engine::Esker(layout), kind),
+            Library::Capi => {
+                let folder = self.options.capi.as_deref();
+                return self.peer(Peer::Pnetcdf, Program::Pnetcdf, folder, plans, file);
             }
-            Library::Esker(kind) => (Engine::Esker, kind),
-            Library::Posix(kind) => (Engine::Posix, kind),
+            Library::Peer(peer) => match peer.program() {
+                Some(program) => return self.peer(peer, program, None, plans, file),
+                None => {
+                    let kind = self.options.comm.first().copied().unwrap_or(Ranks::Threads);
+                    (Engine::Posix, kind)
+                }
+            },
         };
-        let (plan, file) = (plan.to_path_buf(), file.to_path_buf());
-        let job = Job { engine, ranks: kind, plan, file, sync };
+        fs::create_dir_all(burst_buffer(file)).map_err(|e| e.to_string())?;
+        let (plan, file) = (plans.written.clone(), file.to_path_buf());
+        let job = Job { engine, ranks: kind, plan, file, sync, reading };
         let mut command = match (self.options.worker.split_first(), kind) {
             (Some((program, first)), Ranks::Threads) => {
                 let mut command = Command::new(program);
@@ -293,6 +364,59 @@ impl Bench<'_> {
         command.args(job.arguments());
         parse(&process::output(command, limit)?)
     }
+
+    fn peer(
+        &self,
+        peer: Peer,
+        program: Program,
+        library: Option<&Path>,
+        plans: &PlanFiles,
+        file: &Path,
+    ) -> Result<Measurement, String> {
+        let Options { ranks, sync, limit, build_peers, .. } = *self.options;
+        let program = program.find(&peer::cache_folder(&self.options.dir), build_peers)?;
+        let mut command = peer::mpiexec(ranks);
+        if let Some(folder) = library {
+            command.env("LD_LIBRARY_PATH", folder);
+        }
+        if peer == Peer::PnetcdfRomio {
+            command.args(["--mca", "io", "romio321"]);
+        }
+        if peer == Peer::PnetcdfBurstBuffer {
+            let folder = burst_buffer(file);
+            fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
+            command.env("PNETCDF_HINTS", peer::burst_buffer_hints(&folder));
+        }
+        command.arg(program).arg(&plans.written).arg(file);
+        command.arg(if sync { "sync" } else { "nosync" }).args(&plans.read);
+        parse(&process::output(command, limit)?)
+    }
+}
+
+/// The files of the plan by which is written, and of that by which is read if it is another.
+struct PlanFiles {
+    written: PathBuf,
+    read: Option<PathBuf>,
+}
+
+impl PlanFiles {
+    fn in_folder(folder: &Path, reading: Reading) -> PlanFiles {
+        let read = (reading != Reading::Requests).then(|| folder.join("plan-of-reading"));
+        PlanFiles { written: folder.join("plan"), read }
+    }
+
+    fn write(&self, plan: &Plan, reading: Reading) -> io::Result<()> {
+        fs::write(&self.written, plan_file::encode(plan))?;
+        match (&self.read, reading.plan(plan)) {
+            (Some(file), Some(plan)) => fs::write(file, plan_file::encode(&plan)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Removes a file or a folder. One that failed has left nothing.
+fn remove(path: &Path) {
+    let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
 }
 
 fn parse(printed: &str) -> Result<Measurement, String> {

@@ -12,7 +12,8 @@ const TOP: f64 = 76.0;
 const BETWEEN: f64 = 70.0;
 
 /// Colours that people with any kind of colour vision can tell apart (Okabe and Ito).
-const COLOURS: [&str; 5] = ["#0072B2", "#E69F00", "#999999", "#009E73", "#CC79A7"];
+const COLOURS: [&str; 8] =
+    ["#0072B2", "#E69F00", "#999999", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442"];
 
 /// Draws the report: a panel for writing and one for reading.
 pub fn draw(report: &Report) -> String {

@@ -57,6 +57,16 @@ impl Buffer {
         }
     }
 
+    /// Zeros for the values that a request reads.
+    pub fn zeroed(plan: &Plan, rank: &RankPlan, request: &Request) -> Buffer {
+        let elements = rank.lists[request.list].elements() as usize;
+        match plan.vars[request.var].element {
+            Element::I32 => Buffer::I32(vec![0; elements]),
+            Element::F32 => Buffer::F32(vec![0.0; elements]),
+            Element::F64 => Buffer::F64(vec![0.0; elements]),
+        }
+    }
+
     /// Overwrites every value with zero, so that reading has to bring it back.
     pub fn clear(&mut self) {
         match self {
@@ -97,9 +107,9 @@ impl Buffer {
 /// Calls `each` with the linear index of the first element and the length of every run.
 fn runs(plan: &Plan, rank: &RankPlan, request: &Request, mut each: impl FnMut(u64, u64)) {
     let var = &plan.vars[request.var];
-    let shape = plan.inner_shape(var);
-    let base = request.record.unwrap_or(0) * shape.iter().product::<u64>();
-    rank.lists[request.list].for_each_run(&shape, |first, len| each(base + first, len));
+    let list = &rank.lists[request.list];
+    let base = request.record.unwrap_or(0) * plan.inner_elements(var);
+    list.for_each_run(&plan.shape(var, list), |first, len| each(base + first, len));
 }
 
 fn values<T: Value>(plan: &Plan, rank: &RankPlan, request: &Request) -> Vec<T> {

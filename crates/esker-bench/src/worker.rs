@@ -12,17 +12,19 @@ use esker_comm::{CommError, Communicator, CommunicatorExt, LaunchError, ThreadWo
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::measure::{Measurement, Phases};
+use crate::layout::Layout;
+use crate::measure::Measurement;
 use crate::plan::Plan;
 use crate::plan_file::{self, PlanFileError};
+use crate::reading::Reading;
 use crate::values::Buffer;
 use crate::{on_esker, posix};
 
 /// Who writes and reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
-    /// Esker.
-    Esker,
+    /// Esker, in a layout.
+    Esker(Layout),
     /// Plain `pwrite` and `pread`.
     Posix,
 }
@@ -82,33 +84,36 @@ pub struct Job {
     pub file: PathBuf,
     /// Whether to wait for the disk.
     pub sync: bool,
+    /// What is read back.
+    pub reading: Reading,
 }
 
 impl Job {
     /// The arguments by which a process is told, for [`run_from_arguments`].
     pub fn arguments(&self) -> Vec<String> {
         let engine = match self.engine {
-            Engine::Esker => "esker",
+            Engine::Esker(layout) => layout.name(),
             Engine::Posix => "posix",
         };
         let path = |path: &Path| path.display().to_string();
         let sync = if self.sync { "sync" } else { "nosync" };
-        let ranks = self.ranks.name();
-        vec![engine.into(), ranks.into(), path(&self.plan), path(&self.file), sync.into()]
+        let (ranks, reading) = (self.ranks.name(), self.reading.name());
+        let names = [engine, ranks, &path(&self.plan), &path(&self.file), sync, reading];
+        names.map(String::from).to_vec()
     }
 
     fn from_arguments(arguments: &[String]) -> Option<Job> {
-        let [engine, ranks, plan, file, sync] = arguments else { return None };
+        let [engine, ranks, plan, file, sync, reading] = arguments else { return None };
         Some(Job {
             engine: match engine.as_str() {
-                "esker" => Engine::Esker,
                 "posix" => Engine::Posix,
-                _ => return None,
+                layout => Engine::Esker(Layout::from_name(layout)?),
             },
             ranks: [Ranks::Threads, Ranks::Mpi].into_iter().find(|r| r.name() == ranks)?,
             plan: plan.into(),
             file: file.into(),
             sync: sync == "sync",
+            reading: Reading::from_name(reading)?,
         })
     }
 
@@ -145,26 +150,35 @@ impl Job {
         let requests = || rank.steps.iter().flatten();
         let mut memory: Vec<Buffer> =
             requests().map(|request| Buffer::filled(plan, rank, request)).collect();
-        let (library, write, read, write_report, read_report);
-        match self.engine {
-            Engine::Esker => {
-                let run = on_esker::run(comm, plan, &self.file, self.sync, &mut memory)?;
-                library = format!("Esker {}", env!("CARGO_PKG_VERSION"));
-                (write, read) = (run.write, run.read);
-                (write_report, read_report) = (run.write_report, run.read_report);
-            }
+        let (library, (write, write_report)) = match self.engine {
+            Engine::Esker(layout) => (
+                format!("Esker {}", env!("CARGO_PKG_VERSION")),
+                on_esker::write(comm, plan, &self.file, layout, self.sync, &memory)?,
+            ),
             Engine::Posix => {
-                let phases: (Phases, Phases) =
-                    posix::run(&**comm, plan, &self.file, self.sync, &mut memory)?;
-                library = "pwrite and pread".into();
-                (write, read) = phases;
-                (write_report, read_report) = (Value::Null, Value::Null);
+                let write = posix::write(&**comm, plan, &self.file, self.sync, &memory)?;
+                ("pwrite and pread".into(), (write, Value::Null))
             }
+        };
+        let other = self.reading.plan(plan);
+        let reading = other.as_ref().unwrap_or(plan);
+        let rank = &reading.ranks[comm.rank()];
+        let requests = || rank.steps.iter().flatten();
+        if other.is_some() {
+            memory.clear();
+            memory = requests().map(|r| Buffer::zeroed(reading, rank, r)).collect();
         }
-        let wrong = requests().zip(&memory).map(|(r, m)| m.wrong(plan, rank, r)).sum();
+        // Not only to forget the values: the memory's pages shall be there before the times are.
+        memory.iter_mut().for_each(Buffer::clear);
+        let (read, read_report) = match self.engine {
+            Engine::Esker(_) => on_esker::read(comm, reading, &self.file, &mut memory)?,
+            Engine::Posix => (posix::read(&**comm, reading, &self.file, &mut memory)?, Value::Null),
+        };
+        let wrong = requests().zip(&memory).map(|(r, m)| m.wrong(reading, rank, r)).sum();
         Ok(Measurement {
             library,
             bytes: plan.bytes(),
+            read_bytes: reading.bytes(),
             wrong: comm.sum_u64(wrong)?,
             write,
             read,

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use esker_bench::kernels::{DecompositionMap, Kernel, Scale};
 use esker_bench::plan::{Calls, Plan};
-use esker_bench::plan_file;
+use esker_bench::{Reading, plan_file};
 
-const RANKS: [usize; 6] = [1, 2, 3, 4, 7, 8];
+const RANKS: [usize; 7] = [1, 2, 3, 4, 7, 8, 16];
 
 fn maps_folder() -> Option<PathBuf> {
     let found = esker_bench::maps_folder(None);
@@ -50,9 +50,9 @@ fn every_element_is_written_exactly_once() {
             for request in rank.steps.iter().flatten() {
                 let var = &plan.vars[request.var];
                 assert_eq!(plan.is_record(var), request.record.is_some(), "{name}");
-                let shape = plan.inner_shape(var);
+                let list = &rank.lists[request.list];
                 let base = request.record.unwrap_or(0) * plan.inner_elements(var);
-                rank.lists[request.list].for_each_run(&shape, |first, len| {
+                list.for_each_run(&plan.shape(var, list), |first, len| {
                     for i in base + first..base + first + len {
                         written[request.var][i as usize] += 1;
                     }
@@ -117,4 +117,72 @@ fn e3sm_has_the_variables_and_runs_of_the_model() {
     assert!((33_000_000..34_500_000).contains(&f.bytes()), "{}", f.bytes());
     let g = plan(Kernel::E3smG, 4);
     assert_eq!(g.vars.len(), 52);
+}
+
+#[test]
+fn the_synthetic_land_has_the_models_variables_and_fits_the_size() {
+    let scale = Scale { bytes: Some(64 << 20), ..Scale::default() };
+    for ranks in [4, 8, 16] {
+        let plan = Kernel::E3smI.plan(ranks, &scale, None).unwrap();
+        assert_eq!((plan.vars.len(), plan.records), (465 + 75 + 4 + 1 + 1 + 14, 240));
+        assert!((32 << 20..=65 << 20).contains(&plan.bytes()), "{}", plan.bytes());
+        // Rank 0 alone has the small ones; the rest is everyone's.
+        for (i, rank) in plan.ranks.iter().enumerate() {
+            let small = rank.steps[0].iter().filter(|r| plan.vars[r.var].name.contains("small"));
+            assert_eq!(small.count(), if i == 0 { 14 } else { 0 });
+            assert!(rank.steps[0].len() >= 546);
+        }
+    }
+}
+
+#[test]
+fn strided_calls_are_the_strided_kernel_one_transfer_at_a_time() {
+    let scale = Scale { bytes: Some(1 << 20), records: None, transfer: 2048 };
+    let plan = Kernel::StridedCalls.plan(4, &scale, None).unwrap();
+    assert_eq!(plan.steps, [Calls::Independent]);
+    for rank in &plan.ranks {
+        assert_eq!(rank.steps[0].len(), (1 << 20) / 2048 / 4);
+        assert!(rank.lists.iter().all(|list| list.elements() * 8 == 2048));
+    }
+}
+
+#[test]
+fn whole_variables_are_read_by_all_ranks_together_and_once() {
+    for (kernel, ranks, written) in plans(small()) {
+        let plan = Reading::Whole.plan(&written).unwrap();
+        assert_eq!(plan.ranks.len(), ranks);
+        for (i, var) in plan.vars.iter().enumerate() {
+            let parts = plan.ranks.iter().map(|rank| rank.lists[rank.steps[i][0].list].elements());
+            let records = if plan.is_record(var) { plan.records } else { 1 };
+            let copies = if var.dims.is_empty() { ranks as u64 } else { 1 };
+            let expected = plan.inner_elements(var) * records * copies;
+            assert_eq!(parts.sum::<u64>(), expected, "{} {}", kernel.name(), var.name);
+        }
+    }
+}
+
+#[test]
+fn one_plane_of_each_variable_is_read_by_one_rank() {
+    for (kernel, ranks, written) in plans(small()) {
+        let plan = Reading::Planes.plan(&written).unwrap();
+        let mut readers = vec![0; plan.vars.len()];
+        for rank in &plan.ranks {
+            for request in rank.steps.iter().flatten() {
+                readers[request.var] += 1;
+                let var = &plan.vars[request.var];
+                assert_eq!(plan.is_record(var), request.record.is_some());
+                let shape = plan.inner_shape(var);
+                let thin = match shape.len() {
+                    0 | 1 => plan.inner_elements(var),
+                    _ => {
+                        let count = &rank.lists[request.list].counts;
+                        assert_eq!(count.iter().zip(&shape).filter(|(c, n)| c != n).count(), 1);
+                        count.iter().product()
+                    }
+                };
+                assert_eq!(rank.lists[request.list].elements(), thin);
+            }
+        }
+        assert!(readers.iter().all(|n| *n == 1), "{} on {ranks} ranks", kernel.name());
+    }
 }

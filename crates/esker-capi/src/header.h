@@ -14,7 +14,7 @@
 #define PNETCDF_VERSION_MINOR            12
 #define PNETCDF_VERSION_SUB              3
 #define PNETCDF_RELEASE_DATE             "February 21, 2022"
-#define PNETCDF_ENABLE_FORTRAN           0
+#define PNETCDF_ENABLE_FORTRAN           1
 #define PNETCDF_ENABLE_CXX               0
 #define PNETCDF_ERANGE_FILL              1
 #define PNETCDF_SUBFILING                0

@@ -1,4 +1,4 @@
-//! PnetCDF's C interface on Esker: `libpnetcdf.so`.
+//! PnetCDF's C and Fortran interfaces on Esker: `libpnetcdf.so`.
 //!
 //! A program that was compiled with PnetCDF runs on Esker when it finds this library first:
 //!
@@ -11,6 +11,9 @@
 //! table (`files`); a `file` is in define or in data mode, as types of `esker`. Errors become
 //! PnetCDF's numbers in `codes` and nowhere else; with `ESKER_VERBOSE=1` (or PnetCDF's
 //! `PNETCDF_VERBOSE_DEBUG_MODE=1`) each is told in a sentence on the standard error.
+//!
+//! Fortran's functions and module are made from tables too, by what is in `generate/`; the module
+//! `fortran` has what their bodies are made of.
 //!
 //! MPI is the program's own: it is found in the process, so that one build serves MPICH and
 //! OpenMPI. The design note `docs/design/001-capi.md` says why things are as they are.
@@ -27,6 +30,7 @@ mod codes;
 mod file;
 mod files;
 mod filetype;
+mod fortran;
 mod many;
 mod pending;
 mod request;
@@ -39,6 +43,7 @@ pub mod exports {
 
     use esker::MemoryType;
 
+    use crate::codes::About;
     use crate::many::Buffers;
     use crate::request::Buffer;
     use crate::transfer::{Call, Offset, Operation, Slab};
@@ -51,3 +56,13 @@ pub const HEADER: &str = include_str!(concat!(env!("OUT_DIR"), "/pnetcdf.h"));
 
 /// The prototypes in [`HEADER`] alone.
 pub const PROTOTYPES: &str = include_str!(concat!(env!("OUT_DIR"), "/prototypes.h"));
+
+/// The text of Fortran's `pnetcdf.inc`.
+pub const INCLUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/pnetcdf.inc"));
+
+/// The text of `pnetcdf.f90`, the Fortran 90 module.
+pub const MODULE: &str = include_str!(concat!(env!("OUT_DIR"), "/pnetcdf.f90"));
+
+pub use fortran::by_hand as fortran_by_hand;
+pub use fortran::exports as fortran_exports;
+pub use fortran::module::procedures as fortran_module;

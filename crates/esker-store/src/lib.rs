@@ -112,6 +112,15 @@ pub trait Store: Send + Sync + Debug {
     fn sync_names(&self, path: &Path) -> Result<()>;
 }
 
+/// A stretch of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileRun {
+    /// Where it begins.
+    pub offset: u64,
+    /// How many bytes it has.
+    pub len: usize,
+}
+
 /// An open file: a growing array of bytes.
 ///
 /// Positioned calls may run at the same time from many threads. Bytes never written before
@@ -121,6 +130,26 @@ pub trait File: Send + Sync + Debug {
     /// Reads into `buf` from `offset`; gives the number of bytes, which is short only at the
     /// end of the file.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize>;
+
+    /// Reads several stretches, sorted by offset, one behind the other into `buf`, which has room
+    /// for all of them. Gives the number of bytes, short only at the end of the file.
+    fn read_runs(&self, runs: &[FileRun], buf: &mut [u8]) -> Result<usize> {
+        let mut done = 0;
+        for run in runs {
+            let n = self.read_at(run.offset, &mut buf[done..done + run.len])?;
+            done += n;
+            if n < run.len {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
+    /// Whether reading what lies between two stretches costs as much as what is wanted, so that
+    /// [`File::read_runs`] should be asked for exactly that.
+    fn is_made_up(&self) -> bool {
+        false
+    }
 
     /// Writes all of `bytes` at `offset`. After an error any part of them may be written.
     fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()>;

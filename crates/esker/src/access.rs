@@ -348,7 +348,7 @@ impl Dataset {
         self.base.require_writable("write")?;
         let file_var = self.file_var(var)?;
         let purpose = Purpose::Write { elements: elements as u64 };
-        let checked = self.check(file_var, selection, purpose)?;
+        let checked = self.check_write(file_var, selection, purpose)?;
         self.require_memory(var, &checked, &layout, elements)?;
         self.require_storable(checked.records)?;
         let memory = self.memory(var, lent, memory, layout)?;
@@ -363,22 +363,38 @@ impl Dataset {
         checked: Checked,
         memory: Memory<'b>,
     ) -> RequestId {
-        let Checked { records, extent, whole_records, .. } = checked;
+        let Checked { records, extent, whole_records, parts, gaps, .. } = checked;
         let (epoch, range) = (self.epoch, RangeReport::default());
-        queue.push(|id| Request {
-            id,
-            direction,
-            var,
-            memory,
-            extent,
-            records,
-            whole_records,
-            epoch,
-            range,
+        queue.push(|id| {
+            let mut request = Request {
+                id,
+                direction,
+                var,
+                memory,
+                extent,
+                parts,
+                records,
+                whole_records,
+                epoch,
+                range,
+            };
+            request.fill(&gaps);
+            request
         })
     }
 
-    fn check(&self, var: VarId, selection: &Selection, purpose: Purpose) -> Result<Checked> {
+    pub(crate) fn check(
+        &self,
+        var: VarId,
+        selection: &Selection,
+        purpose: Purpose,
+    ) -> Result<Checked> {
+        if let Some(map) = self.maps.of_var(var) {
+            return self.check_decomposed(var, map, selection, purpose);
+        }
+        if selection.as_blob().is_some() {
+            return Err(self.not_decomposed(var));
+        }
         let space = match purpose {
             Purpose::Write { .. } if self.appends() => Space::Log,
             _ => Space::File,
@@ -408,6 +424,7 @@ impl Dataset {
     }
 
     fn require_present(&self, var: VarId, checked: &Checked) -> Result<()> {
+        self.require_dense(var, checked)?;
         let end = checked.extent.end();
         let file_len = self.see_own()?.len()?;
         if end > file_len { Err(self.short(var, end, file_len)) } else { Ok(()) }

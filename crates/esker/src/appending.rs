@@ -4,16 +4,18 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use esker_comm::{ReduceOp, Reduction};
-use esker_format::{Header, Variable};
+use esker_format::{Header, VarId, Variable, values};
 use esker_store::File;
 
 use crate::dataset::Dataset;
 use crate::engine::{count, detach_extents};
 use crate::error::Result;
-use crate::plan::{Plan, Summary};
+use crate::log::{Memo, Parts};
+use crate::memory::MemoryLayout;
+use crate::plan::{Extent, Plan, Summary};
 use crate::report::{Report, Strategy};
-use crate::request::Request;
-use crate::selection::log_record_step;
+use crate::request::{Request, Requests};
+use crate::selection::{Checked, Purpose, Selection, log_record_step};
 use crate::strategy::{Mine, Together};
 
 impl Dataset {
@@ -30,9 +32,9 @@ impl Dataset {
             let step = record_step(&self.header, variable);
             match (&mut self.container, &mut self.burst) {
                 (Some(container), _) => {
-                    let epoch = container.epoch;
+                    let (epoch, filters) = (container.epoch, container.view.filters(put.var));
                     let Some(writer) = container.writer() else { return Ok(()) };
-                    writer.append(put, step, epoch, report)?;
+                    writer.append(put, step, epoch, filters.as_deref(), report)?;
                 }
                 (None, Some(burst)) => burst.append(&self.base, put, step, report)?,
                 (None, None) => {}
@@ -41,6 +43,74 @@ impl Dataset {
             self.records = self.records.max(put.records);
         }
         Ok(())
+    }
+
+    /// Checks what is to be written. A list that a log has met is known.
+    pub(crate) fn check_write(
+        &self,
+        var: VarId,
+        selection: &Selection,
+        purpose: Purpose,
+    ) -> Result<Checked> {
+        let (Some(container), Some(slabs)) =
+            (&self.container, selection.slabs().filter(|slabs| Memo::is_for(slabs)))
+        else {
+            return self.check(var, selection, purpose);
+        };
+        let variable = &self.header.schema.vars.as_slice()[var.0];
+        let is_record = self.header.schema.is_record(variable);
+        let mut shape = self.header.schema.shape(variable, 0);
+        let known = |(parts, record): (Arc<Parts>, u64)| Checked {
+            elements: parts.elements,
+            records: if is_record { record + 1 } else { 0 },
+            extent: Extent::new(1),
+            whole_records: None,
+            parts: Some((parts, record)),
+            gaps: Vec::new(),
+        };
+        let step = record_step(&self.header, variable);
+        shape.drain(..usize::from(is_record));
+        let frame = (shape, is_record);
+        let mut memo = container.memo();
+        if slabs.rank == variable.dims.len()
+            && let Some(found) = memo.find(slabs, &frame)
+        {
+            return Ok(known(found));
+        }
+        let mut checked = self.check(var, selection, purpose)?;
+        match memo.insert(slabs, &frame, &mut checked.extent, step, checked.elements) {
+            Some(found) => Ok(known(found)),
+            None => Ok(checked),
+        }
+    }
+
+    /// Appends fill values over one record of a variable, each rank its share of the slowest
+    /// other dimension. Collective.
+    pub(crate) fn append_fill(&mut self, var: VarId, record: u64) -> Result<()> {
+        let variable = self.variable(var)?;
+        let (fill, ty) = (values::fill_value(variable), variable.ty.natural());
+        let axis = usize::from(self.schema().is_record(variable));
+        let (mut start, mut count) = (vec![0; variable.dims.len()], self.shape(var)?);
+        if axis == 1 {
+            (start[0], count[0]) = (record, 1);
+        }
+        let mine = self.base.share().items(count.get(axis).copied().unwrap_or(1));
+        if let Some(len) = count.get_mut(axis) {
+            (start[axis], *len) = (mine.start, mine.end - mine.start);
+        }
+        let mut queue = Requests::new();
+        let queued = match mine.is_empty() {
+            true => Ok(()),
+            false => {
+                // One value in memory stands for all of them.
+                let layout = MemoryLayout::strided(0, &count, &vec![0; count.len()]);
+                let selection = Selection::slab(&start, &count);
+                let memory = (fill.native_bytes(), ty);
+                self.iput_bytes(&mut queue, var, &selection, memory, layout).map(drop)
+            }
+        };
+        self.base.agree(queued)?;
+        self.wait_all(&mut queue)
     }
 
     /// The road of a collective call: nobody appends when somebody's arguments are wrong.

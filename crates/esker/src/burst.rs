@@ -124,7 +124,7 @@ impl Burst {
         let pairs = self.pairs();
         let Some(last) = pairs.last_mut() else { return Ok(()) };
         let appended = match last.is_full() && !last.beside {
-            false => last.writer.append(put, step, epoch, report),
+            false => last.writer.append(put, step, epoch, None, report),
             true => Err(full(base)),
         };
         let Err(error) = appended else { return Ok(()) };
@@ -145,7 +145,7 @@ impl Burst {
         self.seen = Mutex::default();
         let Some(last) = self.pairs().last_mut() else { return Ok(()) };
         // What was appended of it before the device was full comes again, with the same values.
-        last.writer.append(put, step, epoch, report)
+        last.writer.append(put, step, epoch, None, report)
     }
 
     /// Whether the next collective call should flush.

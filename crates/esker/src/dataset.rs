@@ -6,7 +6,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use esker_comm::{Communicator, CommunicatorExt};
-use esker_format::{Header, HeaderState, NumRecs, Schema, SchemaError, VarId, Variable};
+use esker_format::{
+    DataLayout, Header, HeaderState, NumRecs, Schema, SchemaError, VarId, Variable,
+};
 use esker_store::{Access, File};
 
 use crate::base::{Base, agree, broadcast_parts, read_header};
@@ -14,6 +16,7 @@ use crate::burst::Burst;
 use crate::commit::Committed;
 use crate::common::Common;
 use crate::container::{self, Container};
+use crate::decomposed::Maps;
 use crate::define::{Before, Define, aligned};
 use crate::error::{Error, Result};
 use crate::exchange::Buffers;
@@ -53,6 +56,8 @@ pub struct Dataset {
     renamed: bool,
     machine: OnceLock<Machine>,
     pub(crate) buffers: Buffers,
+    /// The decomposition maps, and which variables they are for.
+    pub(crate) maps: Maps,
     /// What the file is a view of, if it is one.
     pub(crate) container: Option<Box<Container>>,
     /// The logs before the file, if there are any.
@@ -94,7 +99,8 @@ impl Dataset {
         let (file, path) = agree(&*comm, opened)?;
         let OpenOptions { writable, fill, fill_grown, short_file, .. } = options;
         let own = Common { path, hints, align, fill, fill_grown, short_file, writable };
-        let base = Base::new(store, comm, own)?;
+        let mut base = Base::new(store, comm, own)?;
+        base.raw = options.raw;
         let Some(file) = file else {
             return Dataset::open_container(base, options.container_version);
         };
@@ -165,6 +171,8 @@ impl Dataset {
         let Committed { file, renamed, container } = committed;
         let (report, machine) = (Report::default(), OnceLock::new());
         let buffers = Buffers::default();
+        let is_raw = base.raw || container.is_some();
+        let maps = if is_raw { Maps::default() } else { Maps::of(&header) };
         Dataset {
             base,
             file,
@@ -177,13 +185,20 @@ impl Dataset {
             renamed,
             machine,
             buffers,
+            maps,
             container,
             burst: None,
         }
     }
 
-    /// Puts logs before the file.
-    pub(crate) fn stand_behind(&mut self, burst: Option<Box<Burst>>) {
+    /// Puts logs before the file. A file with decomposed variables has no use for them: there
+    /// every rank writes one piece for itself already.
+    pub(crate) fn stand_behind(&mut self, mut burst: Option<Box<Burst>>) {
+        let vars = self.header.schema.vars.len();
+        let decomposed = (0..vars).any(|var| self.maps.of_var(VarId(var)).is_some());
+        if let Some(mut unused) = burst.take_if(|_| decomposed) {
+            unused.discard(&self.base);
+        }
         self.burst = burst;
         if let Some(burst) = &mut self.burst {
             burst.stands_before(&self.base, &self.file, &self.header, self.records);
@@ -227,6 +242,13 @@ impl Dataset {
         Ok(self.file.len()?)
     }
 
+    /// The file's bytes, for reading: of a container, those of the classic file that it stands
+    /// for. What this rank has written is in them.
+    pub fn classic_file(&self) -> Result<Arc<dyn File>> {
+        self.see_own()?;
+        Ok(self.file.clone())
+    }
+
     /// The number of the variable of this name.
     pub fn var(&self, name: &str) -> Result<VarId> {
         self.schema().var(name).ok_or_else(|| self.no_such_name(name))
@@ -237,9 +259,18 @@ impl Dataset {
         self.schema().variable(var).ok_or_else(|| self.no_such_number(var))
     }
 
-    /// The lengths of the variable's dimensions, slowest first, with the records there are.
+    /// The lengths of the variable's dimensions, slowest first, with the records there are. Those
+    /// of a decomposed variable are the dimensions of the array that it stands for.
     pub fn shape(&self, var: VarId) -> Result<Vec<u64>> {
-        Ok(self.schema().shape(self.variable(var)?, self.records))
+        match self.maps.of_var(self.file_var(var)?) {
+            None => Ok(self.schema().shape(self.variable(var)?, self.records)),
+            Some(map) => self.decomposed_shape(var, map),
+        }
+    }
+
+    /// Shares an outcome: all ranks have it, or all have an error. Collective.
+    pub fn agree<T>(&self, outcome: Result<T>) -> Result<T> {
+        self.base.agree(outcome)
     }
 
     /// The hints in force.
@@ -322,6 +353,9 @@ impl Dataset {
         else {
             return Err(self.no_such_number(var));
         };
+        if self.container.is_some() {
+            return self.append_fill(var, record);
+        }
         let mine = self.base.share().of(place.bytes);
         let at = place.begin + record * self.header.layout.record_size + mine.start;
         let fill = esker_format::values::fill_bytes(variable);
@@ -349,6 +383,13 @@ impl Dataset {
         }
         let mut header = self.header.clone();
         change(&mut header.schema).map_err(|e| self.base.schema_error(e))?;
+        if let Some(container) = &mut self.container {
+            let placed = DataLayout::place(&header.schema, &self.base.align);
+            header.layout = placed.map_err(|e| self.base.schema_error(e))?;
+            container.define(&self.base, &header, &mut self.report)?;
+            self.header = header;
+            return Ok(());
+        }
         header.layout.header_len = header.encode().len() as u64;
         let room = header.layout.places.iter().map(|p| p.begin).min();
         if header.layout.places.len() != header.schema.vars.len()
@@ -373,6 +414,9 @@ impl Dataset {
         self.header = header;
         if let Some(burst) = &self.burst {
             burst.amend(&self.header);
+        }
+        if !self.base.raw && self.container.is_none() {
+            self.maps = Maps::of(&self.header);
         }
         Ok(())
     }

@@ -17,8 +17,10 @@ use crate::commit::{self, Committed};
 use crate::common::Common;
 use crate::container::{self, Container};
 use crate::dataset::Dataset;
+use crate::decomposed::NewMap;
 use crate::error::{Error, Result};
 use crate::hints::{Hints, Layout};
+use crate::log::{FILTERS, Filtered};
 use crate::numbering::{FileOrder, Numbering};
 use crate::options::{CreateOptions, FillMode};
 use crate::report::Report;
@@ -34,8 +36,8 @@ use crate::tree;
 /// that rank. Renaming and deleting is done by all ranks alike or not at all.
 #[derive(Debug)]
 pub struct Define {
-    base: Base,
-    schema: Schema,
+    pub(crate) base: Base,
+    pub(crate) schema: Schema,
     /// The same in the file's order, where this rank has one of its own.
     file_order: Option<FileOrder>,
     /// Each variable's own fill mode, where it has one.
@@ -47,6 +49,8 @@ pub struct Define {
     placeholders: Vec<PathBuf>,
     /// Whether something was renamed or deleted, which cannot be merged.
     removed: bool,
+    /// Maps whose contents reach the file together with the header.
+    pub(crate) maps: Vec<NewMap>,
 }
 
 /// What a redefinition starts from.
@@ -91,7 +95,8 @@ impl Define {
         let align = aligned(options.align, &hints);
         let CreateOptions { store, fill, fill_grown, short_file, .. } = options;
         let own = Common { path, hints, align, fill, fill_grown, short_file, writable: true };
-        let base = Base::new(store, comm, own)?;
+        let mut base = Base::new(store, comm, own)?;
+        base.raw = options.raw;
         let mut placeholders = Vec::new();
         let classic = base.hints.layout == Layout::Classic;
         if base.is_root() && classic {
@@ -109,6 +114,7 @@ impl Define {
             burst: None,
             placeholders,
             removed: false,
+            maps: Vec::new(),
         };
         // A directory that takes no files is reported before any work is done.
         let base = &define.base;
@@ -135,8 +141,9 @@ impl Define {
                 (numbering.schema, own.collect())
             }
         };
-        let (before, placeholders) = (Some(before), Vec::new());
-        Define { base, schema, file_order, fills, before, burst, placeholders, removed: false }
+        let (before, placeholders, maps) = (Some(before), Vec::new(), Vec::new());
+        let removed = false;
+        Define { base, schema, file_order, fills, before, burst, placeholders, removed, maps }
     }
 
     /// The file.
@@ -274,6 +281,31 @@ impl Define {
         }
     }
 
+    /// Lets the variable's values go through filters before they are stored: names and parameters
+    /// with blanks between them, as `shuffle zstd,3` (docs/codecs.md has all). For variables of a
+    /// [`Layout::Log`]; the attribute `__filters` says which.
+    pub fn set_filters(&mut self, var: VarId, filters: &str) -> Result<()> {
+        let defined = self.schema.vars.len();
+        let Some(variable) = self.schema.variable(var) else {
+            return Err(self.base.schema_error(SchemaError::NoSuchVar { id: var.0, defined }));
+        };
+        let refuse = |why: String| {
+            let (path, name) = (&self.base.path, &variable.name);
+            Err(Error::Filter(format!("{}: variable {name:?}: {why}", path.display())))
+        };
+        if !self.is_container() {
+            return refuse("variables of a classic file have no filters".to_string());
+        }
+        if self.before.as_ref().is_some_and(|b| b.header.schema.vars.get(&variable.name).is_some())
+        {
+            return refuse("filters are set when a variable is defined".to_string());
+        }
+        match Filtered::new(filters, variable) {
+            Ok(filtered) => self.put_attr(var, FILTERS, filtered.attribute()),
+            Err(why) => refuse(why),
+        }
+    }
+
     /// How the data section will be aligned, in place of what was said when the dataset was
     /// created or opened. Collective: the same on every rank.
     pub fn set_align(&mut self, align: Alignment) {
@@ -369,13 +401,13 @@ impl Define {
         let layout = layout.map_err(|e| self.base.schema_error(e))?;
         let header = Header { schema, numrecs: NumRecs::Count(records), layout };
         let committed = match &self.before {
-            None => commit::create(&self.base, &header, &fills)?,
-            Some(before) => commit::update(&self.base, before, &header, &fills)?,
+            None => commit::create(&self.base, &header, &fills, &self.maps)?,
+            Some(before) => commit::update(&self.base, before, &header, &fills, &self.maps)?,
         };
         Ok((committed, header, own_fills))
     }
 
-    fn is_container(&self) -> bool {
+    pub(crate) fn is_container(&self) -> bool {
         match &self.before {
             None => self.base.hints.layout == Layout::Log,
             Some(before) => before.container.is_some(),

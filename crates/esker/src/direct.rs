@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use esker_store::File;
+use esker_store::{File, FileRun};
 
 use crate::error::Result;
 use crate::hints::{Automatic, Hints};
@@ -136,6 +136,9 @@ impl Reader<'_> {
     ) -> Result<Option<u64>> {
         let mut rest = pieces;
         let mut short = None;
+        if self.file.is_made_up() {
+            return self.read_exactly(pieces, requests, report);
+        }
         while let Some(first) = rest.first() {
             let group = self.group(rest);
             let (now, later) = rest.split_at(group);
@@ -153,6 +156,58 @@ impl Reader<'_> {
                 let at = (piece.offset - first.offset) as usize;
                 let source = &self.block[at..at + piece.len as usize];
                 requests[piece.request as usize].unpack(piece.element, source)?;
+                report.copied += piece.len;
+            }
+            report.phases.convert += clock.elapsed();
+        }
+        Ok(short)
+    }
+
+    /// Reads the pieces and nothing that lies between them.
+    fn read_exactly(
+        &mut self,
+        pieces: &[Piece],
+        requests: &mut [Request<'_>],
+        report: &mut Report,
+    ) -> Result<Option<u64>> {
+        let mut short = None;
+        let mut rest = pieces;
+        let mut runs: Vec<FileRun> = Vec::new();
+        while let Some(first) = rest.first() {
+            if first.len > self.limit {
+                short = short.or(self.read_long(first, requests, report)?);
+                rest = &rest[1..];
+                continue;
+            }
+            runs.clear();
+            let (mut count, mut bytes, mut end) = (0, 0, 0);
+            for piece in rest {
+                // Pieces that share bytes are not one behind the other.
+                if bytes + piece.len > self.limit || piece.offset < end {
+                    break;
+                }
+                runs.push(FileRun { offset: piece.offset, len: piece.len as usize });
+                (count, bytes, end) = (count + 1, bytes + piece.len, piece.end());
+            }
+            let (now, later) = rest.split_at(count);
+            rest = later;
+            let clock = Instant::now();
+            if self.block.len() < bytes as usize {
+                self.block.resize(bytes as usize, 0);
+            }
+            let n = self.file.read_runs(&runs, &mut self.block[..bytes as usize])?;
+            report.phases.read += clock.elapsed();
+            self.tally.read(1, n as u64);
+            if (n as u64) < bytes {
+                self.block[n..bytes as usize].fill(0);
+                short = short.or(Some(end));
+            }
+            let clock = Instant::now();
+            let mut at = 0;
+            for piece in now {
+                let source = &self.block[at..at + piece.len as usize];
+                requests[piece.request as usize].unpack(piece.element, source)?;
+                at += piece.len as usize;
                 report.copied += piece.len;
             }
             report.phases.convert += clock.elapsed();

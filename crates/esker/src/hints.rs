@@ -87,6 +87,8 @@ pub struct Hints {
     pub(crate) direct_run: Option<u64>,
     /// `esker_sieve_hole`: holes of at most this many bytes are read along.
     pub(crate) sieve_hole: u64,
+    /// `esker_index_memory`: bytes that the index of a decomposition map, or of a log, may take.
+    pub(crate) index_memory: u64,
     /// `nc_header_align_size`: the data section begins at a multiple of this.
     pub(crate) header_align: Option<u64>,
     /// `nc_var_align_size`: fixed-size variables begin at multiples of this.
@@ -99,8 +101,6 @@ pub struct Hints {
     pub(crate) layout: Layout,
     /// `esker_log_files`: which ranks share the files of a log.
     pub(crate) log_files: LogFiles,
-    /// `esker_index_memory`: bytes that the index of a log may take.
-    pub(crate) index_memory: u64,
     /// `nc_burst_buf`: whether what is written to a classic file goes into a log first.
     pub(crate) burst_buf: Switch,
     /// `nc_burst_buf_dirname`: where the logs are.

@@ -28,6 +28,7 @@ pub struct CreateOptions {
     pub(crate) fill: FillMode,
     pub(crate) fill_grown: bool,
     pub(crate) short_file: bool,
+    pub(crate) raw: bool,
     pub(crate) align: Alignment,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) comm: Arc<dyn Communicator>,
@@ -42,6 +43,7 @@ impl Default for CreateOptions {
             fill: FillMode::Fill,
             fill_grown: true,
             short_file: false,
+            raw: false,
             align: Alignment::default(),
             store: Arc::new(LocalStore),
             comm: Arc::new(SelfComm::new()),
@@ -89,6 +91,7 @@ pub struct OpenOptions {
     pub(crate) fill: FillMode,
     pub(crate) fill_grown: bool,
     pub(crate) short_file: bool,
+    pub(crate) raw: bool,
     pub(crate) align: Alignment,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) comm: Arc<dyn Communicator>,
@@ -104,6 +107,7 @@ impl Default for OpenOptions {
             fill: FillMode::Fill,
             fill_grown: true,
             short_file: false,
+            raw: false,
             align: Alignment::default(),
             store: Arc::new(LocalStore),
             comm: Arc::new(SelfComm::new()),
@@ -153,6 +157,14 @@ macro_rules! shared_options {
             /// beyond its end read as zeros, and are no error.
             pub fn short_file(mut self, short_file: bool) -> Self {
                 self.short_file = short_file;
+                self
+            }
+
+            /// Whether decomposed variables are seen as they are stored, one blob after the other,
+            /// instead of as the arrays they stand for: for programs that show or copy files as
+            /// they are.
+            pub fn raw(mut self, raw: bool) -> Self {
+                self.raw = raw;
                 self
             }
 

@@ -4,12 +4,15 @@
 //! short runs costs a million small entries and nothing more. Most have one.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use esker_format::{DimLen, Header, VarId};
 
 use crate::error::SelectionError;
+use crate::log::Parts;
 use crate::pattern::{Pattern, Run};
 use crate::plan::Extent;
+use crate::request::Gaps;
 
 /// Which elements of a variable: everything, or a list of hyperslabs (start, count, stride).
 ///
@@ -25,25 +28,37 @@ use crate::plan::Extent;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Selection {
-    slabs: Option<Slabs>,
+    /// Shared, so that a list which is used again is known.
+    slabs: Option<Arc<Slabs>>,
+    /// Set for the blobs of decomposed variables, which are not hyperslabs.
+    blob: Option<Box<Blob>>,
+}
+
+/// What a rank has of a decomposition map, at indices of the dimensions before the map's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Blob {
+    pub(crate) start: Vec<u64>,
+    pub(crate) count: Vec<u64>,
+    /// The numbers of its blocks, in the order of the data; `None` for all.
+    pub(crate) blocks: Option<Vec<u64>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Slabs {
-    rank: usize,
+pub(crate) struct Slabs {
+    pub(crate) rank: usize,
     /// How many there are (start and count are empty for scalars).
-    len: usize,
-    start: Vec<u64>,
-    count: Vec<u64>,
+    pub(crate) len: usize,
+    pub(crate) start: Vec<u64>,
+    pub(crate) count: Vec<u64>,
     /// Empty when every stride is 1.
-    stride: Vec<u64>,
+    pub(crate) stride: Vec<u64>,
 }
 
 impl Selection {
     /// The whole variable. Writing one to a record variable writes as many records as the
     /// data have, from record 0.
     pub fn all() -> Selection {
-        Selection { slabs: None }
+        Selection { slabs: None, blob: None }
     }
 
     /// A block of `count` elements from `start` in each dimension.
@@ -55,7 +70,7 @@ impl Selection {
     /// `stride` means 1 everywhere.
     pub fn strided(start: &[u64], count: &[u64], stride: &[u64]) -> Selection {
         let (start, count, stride) = (start.to_vec(), count.to_vec(), stride.to_vec());
-        Selection { slabs: Some(Slabs { rank: start.len(), len: 1, start, count, stride }) }
+        Selection::of(Slabs { rank: start.len(), len: 1, start, count, stride })
     }
 
     /// A list of blocks (`varn`): `starts` and `counts` have `rank` numbers for each. An empty
@@ -71,18 +86,89 @@ impl Selection {
         let len = starts.len().checked_div(rank).unwrap_or(1);
         let count = if counts.is_empty() { vec![1; starts.len()] } else { counts };
         let (start, stride) = (starts, Vec::new());
-        Selection { slabs: Some(Slabs { rank, len, start, count, stride }) }
+        Selection::of(Slabs { rank, len, start, count, stride })
     }
 
     /// No elements: what a rank passes to a collective call that it has nothing for.
     pub fn none() -> Selection {
         let (start, count, stride) = (Vec::new(), Vec::new(), Vec::new());
-        Selection { slabs: Some(Slabs { rank: 0, len: 0, start, count, stride }) }
+        Selection::of(Slabs { rank: 0, len: 0, start, count, stride })
     }
 
     /// One element.
     pub fn element(index: &[u64]) -> Selection {
         Selection::slab(index, &vec![1; index.len()])
+    }
+
+    /// What this rank has of a decomposed variable, in the order in which it said so when the map
+    /// was defined: its blob, once for each index of the dimensions before the map's, from `start`
+    /// on, `count` in each. Both are empty if there are no such dimensions.
+    ///
+    /// ```
+    /// use esker::Selection;
+    /// // All that this rank has, of record 7.
+    /// let mine = Selection::blob(&[7], &[1]);
+    /// # let _ = mine;
+    /// ```
+    pub fn blob(start: &[u64], count: &[u64]) -> Selection {
+        let (start, count) = (start.to_vec(), count.to_vec());
+        Selection { slabs: None, blob: Some(Box::new(Blob { start, count, blocks: None })) }
+    }
+
+    /// Like [`Selection::blob`], but only these of the rank's blocks, by their numbers in the map
+    /// from 0 on.
+    pub fn blocks(start: &[u64], count: &[u64], blocks: &[u64]) -> Selection {
+        let (start, count, blocks) = (start.to_vec(), count.to_vec(), Some(blocks.to_vec()));
+        Selection { slabs: None, blob: Some(Box::new(Blob { start, count, blocks })) }
+    }
+
+    fn of(slabs: Slabs) -> Selection {
+        Selection { slabs: Some(Arc::new(slabs)), blob: None }
+    }
+
+    /// The blob that this is, if it is one.
+    pub(crate) fn as_blob(&self) -> Option<&Blob> {
+        self.blob.as_deref()
+    }
+
+    /// Whether this is everything, whatever the variable's shape.
+    pub(crate) fn is_all(&self) -> bool {
+        self.slabs.is_none() && self.blob.is_none()
+    }
+
+    /// Calls `each` with every hyperslab that is not empty, and its elements; the first that is
+    /// not within `shape` is an error.
+    pub(crate) fn each_within<E: From<SelectionError>>(
+        &self,
+        shape: &[u64],
+        dim_name: impl Fn(usize) -> String,
+        mut each: impl FnMut(Slab<'_>, u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let whole;
+        let slabs = match &self.slabs {
+            Some(slabs) => slabs,
+            None => {
+                let (start, count) = (vec![0; shape.len()], shape.to_vec());
+                whole = Slabs { rank: shape.len(), len: 1, start, count, stride: vec![] };
+                &whole
+            }
+        };
+        slabs.check_rank(shape.len())?;
+        for slab in slabs.iter() {
+            match slab.elements_within(shape) {
+                Some(0) => {}
+                Some(elements) => each(slab, elements)?,
+                None => return Err(slab.fault(shape, dim_name).into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Selection {
+    /// The list of hyperslabs, if it is one.
+    pub(crate) fn slabs(&self) -> Option<&Arc<Slabs>> {
+        self.slabs.as_ref()
     }
 }
 
@@ -97,6 +183,10 @@ pub(crate) struct Checked {
     pub(crate) extent: Extent,
     /// The records that are selected whole and without gaps, if that is all there is.
     pub(crate) whole_records: Option<Range<u64>>,
+    /// Elements that no rank has of a decomposed variable, which read as fill values.
+    pub(crate) gaps: Vec<Gaps>,
+    /// What it is in a log, when that is known already; then the extent is empty.
+    pub(crate) parts: Option<(Arc<Parts>, u64)>,
 }
 
 /// What a selection is for: reading stops at the last record, writing may go beyond it.
@@ -140,6 +230,7 @@ impl Selection {
         let whole;
         let slabs = match &self.slabs {
             Some(slabs) => {
+                let slabs = &**slabs;
                 if is_record && purpose != Purpose::Read {
                     shape[0] = header.schema.version.max_count();
                 }
@@ -217,12 +308,13 @@ impl Selection {
         }
         extent.finish();
         let whole_records = if is_record { slabs.whole_records(&shape) } else { None };
-        Ok(Checked { elements, records: needed, extent, whole_records })
+        let (parts, gaps) = (None, Vec::new());
+        Ok(Checked { elements, records: needed, extent, whole_records, parts, gaps })
     }
 }
 
 /// How many records `elements` elements make up.
-fn whole_records(record_shape: &[u64], elements: u64) -> Result<u64, SelectionError> {
+pub(crate) fn whole_records(record_shape: &[u64], elements: u64) -> Result<u64, SelectionError> {
     let record = record_shape.iter().try_fold(1u64, |n, len| n.checked_mul(*len));
     let record = record.ok_or(SelectionError::TooLarge)?;
     if record == 0 || !elements.is_multiple_of(record) {
@@ -233,9 +325,9 @@ fn whole_records(record_shape: &[u64], elements: u64) -> Result<u64, SelectionEr
 
 /// One hyperslab of a list.
 #[derive(Debug, Clone, Copy)]
-struct Slab<'a> {
-    start: &'a [u64],
-    count: &'a [u64],
+pub(crate) struct Slab<'a> {
+    pub(crate) start: &'a [u64],
+    pub(crate) count: &'a [u64],
     stride: &'a [u64],
 }
 
@@ -290,7 +382,7 @@ impl Slab<'_> {
         Some(run)
     }
 
-    fn stride_of(&self, d: usize) -> u64 {
+    pub(crate) fn stride_of(&self, d: usize) -> u64 {
         self.stride.get(d).copied().unwrap_or(1)
     }
 }
@@ -334,7 +426,7 @@ impl Slabs {
 }
 
 /// Bytes in the file from one index of a dimension to the next.
-fn file_steps(header: &Header, var: VarId) -> Vec<u64> {
+pub(crate) fn file_steps(header: &Header, var: VarId) -> Vec<u64> {
     let size = header.schema.vars.as_slice()[var.0].ty.size();
     steps(header, var, size, |_| header.layout.record_size)
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use esker::{
     Alignment, Char, CreateOptions, Dataset, Define, DimId, DimLen, Error, ExternalType, FillMode,
-    MemoryType, OpenOptions, Owner, Selection, Values, VarId, Version,
+    Layout, MemoryType, OpenOptions, Owner, Selection, Values, VarId, Version,
 };
 use esker_store::MemoryStore;
 use proptest::prelude::*;
@@ -279,16 +279,17 @@ fn put(ds: &mut Dataset, var: VarId, selection: &Selection, data: &Values) -> Re
 }
 
 struct World {
+    layout: Layout,
     store: MemoryStore,
     ds: Option<Dataset>,
     model: Model,
 }
 
 impl World {
-    fn new(version: Version, filling: bool, align: Alignment) -> World {
+    fn new(layout: Layout, version: Version, filling: bool, align: Alignment) -> World {
         let store = MemoryStore::default();
         let fill = if filling { FillMode::Fill } else { FillMode::NoFill };
-        let options = CreateOptions::new().version(version).fill(fill).align(align);
+        let options = CreateOptions::new().layout(layout).version(version).fill(fill).align(align);
         let def = Dataset::create(PATH, options.store(Arc::new(store.clone()))).unwrap();
         let ds = def.enddef().unwrap();
         let model = Model {
@@ -300,7 +301,7 @@ impl World {
             filling,
             names: 0,
         };
-        World { store, ds: Some(ds), model }
+        World { layout, store, ds: Some(ds), model }
     }
 
     fn ds(&mut self) -> &mut Dataset {
@@ -547,7 +548,11 @@ impl World {
     }
 
     /// What is in the file, seen by somebody who opens it now.
-    fn check(&self) {
+    fn check(&mut self) {
+        if self.layout == Layout::Log {
+            // Others see what was committed.
+            self.ds().sync().unwrap();
+        }
         let options = OpenOptions::new().store(Arc::new(self.store.clone()));
         let ds = Dataset::open_with(PATH, options).unwrap();
         let model = &self.model;
@@ -579,7 +584,9 @@ impl World {
         assert!(esker::overlap(ds.header()).is_none());
         assert!(ds.file_len().unwrap() >= ds.header().data_end(ds.numrecs()));
         assert_eq!(Some(ds.header()), self.ds.as_ref().map(|ds| ds.header()));
-        assert_eq!(self.store.list(), [Path::new(PATH)], "nothing is left beside the file");
+        if self.layout == Layout::Classic {
+            assert_eq!(self.store.list(), [Path::new(PATH)], "nothing is left beside the file");
+        }
     }
 }
 
@@ -767,6 +774,7 @@ proptest! {
 
     #[test]
     fn a_dataset_is_what_was_written_to_it(
+        layout in prop_oneof![2 => Just(Layout::Classic), 1 => Just(Layout::Log)],
         version in prop::sample::select(&Version::ALL[..]),
         filling in any::<bool>(),
         room in 0..200u64,
@@ -775,7 +783,7 @@ proptest! {
         ops in prop::collection::vec(op(), 1..25),
     ) {
         let align = Alignment { header: align, variable: align, records: align, header_room: room, record_room: room / 2, never_back: false };
-        let mut world = World::new(version, filling, align);
+        let mut world = World::new(layout, version, filling, align);
         if start {
             world.run(&Op::Redef { changes: first_definition() });
         }

@@ -23,6 +23,21 @@ pub(super) fn strided(ranks: usize, scale: &Scale) -> Plan {
     one_call(dims, var("field", Element::F64, &[0, 1]), slabs)
 }
 
+/// The same, with a call for each transfer.
+pub(super) fn strided_calls(ranks: usize, scale: &Scale) -> Plan {
+    let mut plan = strided(ranks, scale);
+    for rank in &mut plan.ranks {
+        let whole = &rank.lists[0];
+        let (first, transfer) = (whole.starts[1], whole.counts[1]);
+        let rows = 0..whole.counts[0];
+        rank.lists = rows.map(|row| Slabs::one(&[row, first], &[1, transfer])).collect();
+        let lists = 0..rank.lists.len();
+        rank.steps = vec![lists.map(|list| Request { var: 0, list, record: None }).collect()];
+    }
+    plan.steps = vec![Calls::Independent];
+    plan
+}
+
 pub(super) fn checkerboard(ranks: usize, scale: &Scale) -> Plan {
     let edge = root(scale.bytes() / 4, 2).max(1);
     let grid: [u64; 2] = grid(ranks);

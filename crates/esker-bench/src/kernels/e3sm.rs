@@ -30,60 +30,72 @@ impl Case {
         }
     }
 
-    /// Variables of each map that have no records, and that have them.
-    fn variables(self) -> &'static [(usize, usize)] {
+    /// What it writes.
+    pub(super) fn output(self) -> &'static Output {
         match self {
-            // Cell areas by the first map, latitudes and longitudes by the second.
-            Case::F => &[(1, 0), (2, 321), (0, 63)],
-            Case::G => &[(0, 6), (0, 2), (0, 25), (0, 2), (0, 2), (0, 4)],
-        }
-    }
-
-    /// The small variables that rank 0 writes: how many, type, length (0 for a scalar), and
-    /// whether they have records.
-    fn small(self) -> &'static [(usize, Element, u64, bool)] {
-        match self {
-            Case::F => &[
-                // Vertical coordinates at levels and at interfaces, reference values.
-                (3, Element::F64, 72, false),
-                (3, Element::F64, 73, false),
-                (1, Element::F64, 0, false),
-                (5, Element::I32, 0, false),
-                // Times and dates, time bounds, gases.
-                (1, Element::F64, 0, true),
-                (1, Element::F64, 2, true),
-                (2, Element::I32, 8, true),
-                (6, Element::F64, 0, true),
-                (5, Element::I32, 0, true),
-            ],
-            Case::G => &[
-                (3, Element::F64, 100, false),
-                (1, Element::I32, 64, true),
-                (7, Element::F64, 0, true),
-            ],
-        }
-    }
-
-    /// One makes 34 MB of the atmosphere, eight 72 MB of the ocean.
-    fn usual_records(self) -> u64 {
-        match self {
-            Case::F => 1,
-            Case::G => 8,
+            Case::F => &ATMOSPHERE,
+            Case::G => &OCEAN,
         }
     }
 }
+
+/// What a part of the model writes.
+pub(super) struct Output {
+    /// The type of the variables that are cut among ranks.
+    pub(super) element: Element,
+    /// Variables of each map that have no records, and that have them.
+    pub(super) variables: &'static [(usize, usize)],
+    /// The small variables that rank 0 writes: how many, type, length (0 for a scalar), and
+    /// whether they have records.
+    pub(super) small: &'static [(usize, Element, u64, bool)],
+    /// Records, where no other number is asked for.
+    pub(super) usual_records: u64,
+}
+
+/// One record makes 34 MB.
+const ATMOSPHERE: Output = Output {
+    element: Element::F64,
+    // Cell areas by the first map, latitudes and longitudes by the second.
+    variables: &[(1, 0), (2, 321), (0, 63)],
+    small: &[
+        // Vertical coordinates at levels and at interfaces, reference values.
+        (3, Element::F64, 72, false),
+        (3, Element::F64, 73, false),
+        (1, Element::F64, 0, false),
+        (5, Element::I32, 0, false),
+        // Times and dates, time bounds, gases.
+        (1, Element::F64, 0, true),
+        (1, Element::F64, 2, true),
+        (2, Element::I32, 8, true),
+        (6, Element::F64, 0, true),
+        (5, Element::I32, 0, true),
+    ],
+    usual_records: 1,
+};
+
+/// Eight records make 72 MB.
+const OCEAN: Output = Output {
+    element: Element::F64,
+    variables: &[(0, 6), (0, 2), (0, 25), (0, 2), (0, 2), (0, 4)],
+    small: &[
+        (3, Element::F64, 100, false),
+        (1, Element::I32, 64, true),
+        (7, Element::F64, 0, true),
+    ],
+    usual_records: 8,
+};
 
 /// The decomposition maps of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecompositionMap {
-    maps: Vec<Map>,
+    pub(super) maps: Vec<Map>,
 }
 
 /// One map: a shape, and the runs of each recorded rank as (first linear index, length).
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Map {
-    shape: Vec<u64>,
-    ranks: Vec<Vec<(u64, u64)>>,
+pub(super) struct Map {
+    pub(super) shape: Vec<u64>,
+    pub(super) ranks: Vec<Vec<(u64, u64)>>,
 }
 
 /// Why a map cannot be used.
@@ -112,7 +124,7 @@ impl DecompositionMap {
         };
         let unlike = |what: String| MapError::Unlike { file: path.display().to_string(), what };
         let mut maps = Vec::new();
-        for k in 1..=case.variables().len() {
+        for k in 1..=case.output().variables.len() {
             let attr = format!("D{k}.dims");
             let shape = file.schema().attr(Owner::Global, &attr);
             let shape = shape.and_then(|v| v.convert_to::<u64>().ok());
@@ -172,22 +184,27 @@ impl Map {
     }
 }
 
-pub(super) fn plan(case: Case, map: &DecompositionMap, ranks: usize, records: Option<u64>) -> Plan {
-    let records = records.unwrap_or(case.usual_records()).max(1);
+pub(super) fn plan(
+    output: &Output,
+    map: &DecompositionMap,
+    ranks: usize,
+    records: Option<u64>,
+) -> Plan {
+    let records = records.unwrap_or(output.usual_records).max(1);
     let mut schema = SchemaOf { dims: vec![Dim { name: "time".into(), len: None }], vars: vec![] };
     // Each variable with its list, in the order in which they are posted: what rank 0 has
     // alone comes last in the model too.
     let mut cut = Vec::new();
-    for (k, (once, each)) in case.variables().iter().enumerate() {
+    for (k, (once, each)) in output.variables.iter().enumerate() {
         let dims = schema.shape(k, &map.maps[k].shape);
         for i in 0..once + each {
             let name = format!("D{}_{i:03}", k + 1);
-            cut.push((schema.add(&name, Element::F64, &dims, i >= *once), k, i >= *once));
+            cut.push((schema.add(&name, output.element, &dims, i >= *once), k, i >= *once));
         }
     }
     let mut small_shapes: Vec<u64> = Vec::new();
     let mut small = Vec::new();
-    for (count, element, len, has_records) in case.small() {
+    for (count, element, len, has_records) in output.small {
         let list = small_shapes.iter().position(|l| l == len).unwrap_or_else(|| {
             small_shapes.push(*len);
             small_shapes.len() - 1

@@ -6,6 +6,7 @@ mod blocks;
 mod btio;
 mod e3sm;
 mod flash;
+mod land;
 
 pub use e3sm::{Case, DecompositionMap, MapError};
 
@@ -20,6 +21,8 @@ pub enum Kernel {
     Contiguous,
     /// IOR's strided pattern: short transfers of the ranks take turns; one blocking call.
     Strided,
+    /// The same pattern with an independent call for each transfer.
+    StridedCalls,
     /// A matrix cut into rectangles; one blocking call.
     Checkerboard,
     /// S3D's checkpoint: four 3-D fields of 1, 1, 3 and 11 components in blocks, queued.
@@ -32,16 +35,18 @@ pub enum Kernel {
     E3smF,
     /// E3SM's ocean: 52 variables, lists of runs of about a hundred elements, queued.
     E3smG,
+    /// A synthetic case like E3SM's land: 560 variables, 240 records, lists of short runs, queued.
+    E3smI,
 }
 
 /// How large a kernel is made. What is not given is the kernel's own choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scale {
-    /// Bytes in the file, about; the E3SM kernels have records instead.
+    /// Bytes in the file, about; E3SM's recorded kernels have records instead.
     pub bytes: Option<u64>,
     /// Records of the E3SM kernels.
     pub records: Option<u64>,
-    /// Bytes of one transfer of the strided kernel.
+    /// Bytes of one transfer of the strided kernels.
     pub transfer: u64,
 }
 
@@ -69,15 +74,17 @@ pub enum KernelError {
 
 impl Kernel {
     /// All, in the order in which they are shown.
-    pub const ALL: [Kernel; 8] = [
+    pub const ALL: [Kernel; 10] = [
         Kernel::Contiguous,
         Kernel::Strided,
+        Kernel::StridedCalls,
         Kernel::Checkerboard,
         Kernel::Blocks3d,
         Kernel::Flash,
         Kernel::Btio,
         Kernel::E3smF,
         Kernel::E3smG,
+        Kernel::E3smI,
     ];
 
     /// The name by which users call it.
@@ -85,12 +92,14 @@ impl Kernel {
         match self {
             Kernel::Contiguous => "contiguous",
             Kernel::Strided => "strided",
+            Kernel::StridedCalls => "strided-calls",
             Kernel::Checkerboard => "checkerboard",
             Kernel::Blocks3d => "blocks3d",
             Kernel::Flash => "flash",
             Kernel::Btio => "btio",
             Kernel::E3smF => "e3sm-f",
             Kernel::E3smG => "e3sm-g",
+            Kernel::E3smI => "e3sm-i",
         }
     }
 
@@ -99,7 +108,7 @@ impl Kernel {
         Kernel::ALL.into_iter().find(|kernel| kernel.name() == name)
     }
 
-    /// The decomposition map that it needs.
+    /// The recorded decomposition map that it needs.
     pub fn case(self) -> Option<Case> {
         match self {
             Kernel::E3smF => Some(Case::F),
@@ -116,24 +125,29 @@ impl Kernel {
         map: Option<&DecompositionMap>,
     ) -> Result<Plan, KernelError> {
         let e3sm = |case: Case| match map {
-            Some(map) => Ok(e3sm::plan(case, map, ranks, scale.records)),
+            Some(map) => Ok(e3sm::plan(case.output(), map, ranks, scale.records)),
             None => Err(KernelError::NoMap(case.file_name())),
         };
         match self {
             Kernel::Contiguous => Ok(blocks::contiguous(ranks, scale)),
             Kernel::Strided => Ok(blocks::strided(ranks, scale)),
+            Kernel::StridedCalls => Ok(blocks::strided_calls(ranks, scale)),
             Kernel::Checkerboard => Ok(blocks::checkerboard(ranks, scale)),
             Kernel::Blocks3d => Ok(blocks::blocks3d(ranks, scale)),
             Kernel::Flash => Ok(flash::plan(ranks, scale)),
             Kernel::Btio => Ok(btio::plan(ranks, scale)),
             Kernel::E3smF => e3sm(Case::F),
             Kernel::E3smG => e3sm(Case::G),
+            Kernel::E3smI => {
+                let map = land::map(scale.bytes, scale.records);
+                Ok(e3sm::plan(&land::LAND, &map, ranks, scale.records))
+            }
         }
     }
 }
 
 /// Start and length of part `i` of `n` things in `parts` parts that differ by one at most.
-fn part(n: u64, parts: u64, i: u64) -> (u64, u64) {
+pub(crate) fn part(n: u64, parts: u64, i: u64) -> (u64, u64) {
     let start = n * i / parts;
     (start, n * (i + 1) / parts - start)
 }

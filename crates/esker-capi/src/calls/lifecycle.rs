@@ -4,9 +4,10 @@ use std::ffi::{CStr, c_char, c_int};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use esker::{Alignment, CreateOptions, Dataset, FillMode, Hints, OpenOptions, Version};
+use esker::{Alignment, CreateOptions, Dataset, FillMode, Hints, OpenOptions, Schema, Version};
 use esker_comm::mpi::{MpiComm, info_pairs};
 use esker_comm::{Communicator, Message};
+use esker_format::name::MAX_NAME;
 
 use crate::codes::*;
 use crate::file::{Aligns, File, State, give, least, together};
@@ -155,12 +156,36 @@ pub(crate) unsafe fn create(
     ncidp: *mut c_int,
 ) -> c_int {
     // SAFETY: the arguments are as C says.
-    let created = unsafe { create_file(comm, path, cmode, info) };
-    let outcome = created.and_then(|(file, code)| Ok((files::add(file)?, code)));
+    unsafe { number(create_file(comm, path, cmode, info), ncidp) }
+}
+
+/// Gives an open file its number, and the code that it was opened with.
+///
+/// # Safety
+///
+/// `ncidp` is null or a place for a number.
+unsafe fn number(opened: Result<(File, Code)>, ncidp: *mut c_int) -> c_int {
+    let outcome = opened.and_then(|(file, code)| Ok((files::add(file)?, code)));
     let (ncid, code) = outcome.unwrap_or_else(|code| (-1, code));
-    // SAFETY: as above.
+    // SAFETY: the caller vouches for the place.
     unsafe { give(ncidp, ncid) };
     code
+}
+
+/// The path and the communicator of a call that opens a file.
+///
+/// # Safety
+///
+/// As in C.
+unsafe fn place_of<'a>(
+    comm: usize,
+    path: *const c_char,
+) -> Result<(&'a str, Arc<dyn Communicator>)> {
+    // SAFETY: the arguments are as C says.
+    unsafe {
+        let path = path_of(path)?;
+        Ok((path, Arc::new(MpiComm::from_raw_handle(comm).map_err(|e| of_mpi(&e))?)))
+    }
 }
 
 unsafe fn create_file(
@@ -170,11 +195,7 @@ unsafe fn create_file(
     info: usize,
 ) -> Result<(File, Code)> {
     // SAFETY: the arguments are as C says.
-    let (path, comm) = unsafe {
-        let path = path_of(path)?;
-        (path, MpiComm::from_raw_handle(comm).map_err(|e| of_mpi(&e))?)
-    };
-    let comm: Arc<dyn Communicator> = Arc::new(comm);
+    let (path, comm) = unsafe { place_of(comm, path) }?;
     let (safe, strict) = switches();
     let [root] = of_root(&*comm, [cmode])?;
     let differs = same_mode(&*comm, cmode, root, safe, NC_EMULTIDEFINE_CMODE);
@@ -185,6 +206,7 @@ unsafe fn create_file(
     let options = CreateOptions::new()
         .version(version)
         .clobber(root & NC_NOCLOBBER == 0)
+        .raw(true)
         .fill(FillMode::NoFill)
         .fill_grown(false)
         .short_file(true)
@@ -215,6 +237,15 @@ unsafe fn create_file(
     Ok((file, differs))
 }
 
+/// A name in a file that is longer than the places that programs have for names.
+fn too_long(schema: &Schema) -> Option<&str> {
+    let attrs = schema.vars.iter().flat_map(|variable| variable.attrs.iter());
+    let attrs = schema.attrs.iter().chain(attrs).map(|attribute| &*attribute.name);
+    let dims = schema.dims.iter().map(|dimension| &*dimension.name);
+    let vars = schema.vars.iter().map(|variable| &*variable.name);
+    attrs.chain(dims).chain(vars).find(|name| name.len() > MAX_NAME)
+}
+
 pub(crate) unsafe fn open(
     comm: usize,
     path: *const c_char,
@@ -223,12 +254,7 @@ pub(crate) unsafe fn open(
     ncidp: *mut c_int,
 ) -> c_int {
     // SAFETY: the arguments are as C says.
-    let opened = unsafe { open_file(comm, path, omode, info) };
-    let outcome = opened.and_then(|(file, code)| Ok((files::add(file)?, code)));
-    let (ncid, code) = outcome.unwrap_or_else(|code| (-1, code));
-    // SAFETY: as above.
-    unsafe { give(ncidp, ncid) };
-    code
+    unsafe { number(open_file(comm, path, omode, info), ncidp) }
 }
 
 unsafe fn open_file(
@@ -238,11 +264,7 @@ unsafe fn open_file(
     info: usize,
 ) -> Result<(File, Code)> {
     // SAFETY: the arguments are as C says.
-    let (path, comm) = unsafe {
-        let path = path_of(path)?;
-        (path, MpiComm::from_raw_handle(comm).map_err(|e| of_mpi(&e))?)
-    };
-    let comm: Arc<dyn Communicator> = Arc::new(comm);
+    let (path, comm) = unsafe { place_of(comm, path) }?;
     let (safe, strict) = switches();
     let format = if comm.rank() == 0 {
         match format_of(path) {
@@ -268,8 +290,10 @@ unsafe fn open_file(
     // SAFETY: the handle is as C says.
     let info = unsafe { hints_of(info) }?;
     let writable = root & NC_WRITE != 0;
+    // PnetCDF knows no decomposed variables, so its programs see them as they are stored.
     let options = OpenOptions::new()
         .writable(writable)
+        .raw(true)
         .fill(FillMode::NoFill)
         .fill_grown(false)
         .short_file(true)
@@ -282,6 +306,9 @@ unsafe fn open_file(
         let (first, second) = (&first.name, &second.name);
         let why = format!("{path}: \"{first}\" and \"{second}\" overlap at byte {offset}");
         return Err(told(NC_ENOTNC, why));
+    }
+    if let Some(name) = too_long(dataset.schema()) {
+        return Err(told(NC_EMAXNAME, format!("{path}: \"{name}\"")));
     }
     let version = dataset.schema().version;
     let vars = dataset.schema().vars.len();
@@ -297,7 +324,8 @@ unsafe fn open_file(
         strict,
         fill: false,
         new: false,
-        no_fill: vec![true; vars],
+        // As in PnetCDF, whatever the file was created with: it does not say.
+        no_fill: vec![false; vars],
         old_vars: vars,
         aligns: aligns_of(&info),
         info,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use esker_bench::kernels::{Kernel, Scale};
 use esker_bench::worker::{Ranks, run_from_arguments};
-use esker_bench::{Options, Peer, svg};
+use esker_bench::{Layout, Options, Peer, Reading, svg};
 
 use crate::arguments::size;
 use crate::failure::{Ended, Failure, Outcome};
@@ -15,21 +15,27 @@ use crate::terminal::{Screen, json, say};
 /// Measure kernels of parallel I/O on Esker and, in turn, on its peers
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Kernels: contiguous, strided, checkerboard, blocks3d, flash, btio, e3sm-f, e3sm-g (all of them
-without a name). Each is written, read back and verified; files are compared with the peers'
-and removed. The E3SM kernels need the model's decomposition maps (--maps).
+Kernels: contiguous, strided, strided-calls (an independent call for each transfer), checkerboard,
+blocks3d, flash, btio, e3sm-f, e3sm-g, e3sm-i (all of them without a name). Each is written, read
+back and verified; files are compared with the peers' and removed. e3sm-f and e3sm-g need the
+model's decomposition maps (--maps); e3sm-i is synthetic.
 
 Peers: pnetcdf and pnetcdf-romio (PnetCDF on OpenMPI's two MPI-IO layers; compiled when first
-needed, from Debian's libpnetcdf-dev and OpenMPI), posix (plain pwrite and pread).
+needed, from Debian's libpnetcdf-dev and OpenMPI), pnetcdf-bb (with PnetCDF's burst buffer, in the
+same directory), blobs (one contiguous blob for each variable and rank through PnetCDF, as E3SM
+does), adios2 (BP5), posix (plain pwrite and pread). Libraries that Debian has not are built in
+the cache from their source when first asked for: minutes for pnetcdf-bb, more for adios2.
 
-A ratio is Esker's bandwidth over the peer's, of medians, from the first request to the closed
-file. Without --sync nobody waits for the disk.
+A ratio is Esker's bandwidth, in the first layout, over the other's, of medians, from the first
+request to the closed file. Without --sync nobody waits for the disk.
 
 Examples:
   esker bench                                 everything, on two thread-ranks, beside PnetCDF
   esker bench strided btio --ranks 4          two kernels on four ranks
   esker bench contiguous --peer posix --size 1G
+  esker bench e3sm-f --layout log,canonical --peer pnetcdf,blobs --read planes
   esker bench --comm threads,mpi --json       thread-ranks beside MPI ranks, for a program
+  esker bench --capi /opt/esker/lib           PnetCDF's program on our libpnetcdf.so
   esker bench --svg speed.svg                 with a picture")]
 pub(super) struct Arguments {
     /// Kernels to run (all, if none is named)
@@ -38,22 +44,32 @@ pub(super) struct Arguments {
     /// Number of ranks
     #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u16).range(1..))]
     ranks: u16,
-    /// Bytes in a file, about, as 64M or 1G (64M, or what is natural for the kernel)
+    /// Bytes in a file, about, as 64M or 1G (64M, or what is natural for the kernel; 256M for e3sm-i)
     #[arg(long, value_name = "BYTES", value_parser = size)]
     size: Option<u64>,
-    /// Records of the E3SM kernels (1 and 8)
+    /// Records of the E3SM kernels (1, 8 and 240)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     records: Option<u64>,
-    /// Bytes of one transfer of the strided kernel
+    /// Bytes of one transfer of the strided kernels
     #[arg(long, value_name = "BYTES", default_value = "4k", value_parser = size)]
     transfer: u64,
-    /// Libraries to compare with: pnetcdf, pnetcdf-romio, posix, or none
+    /// Esker's layouts: canonical, log, bb (burst buffer), decomposed
+    #[arg(long, value_name = "LAYOUT,…", default_value = "canonical", value_delimiter = ',')]
+    #[arg(value_parser = layout)]
+    layout: Vec<Layout>,
+    /// What is read back: requests (what each rank wrote), whole variables, or planes of them
+    #[arg(long, value_name = "WHAT", default_value = "requests", value_parser = reading)]
+    read: Reading,
+    /// Libraries to compare with: pnetcdf, pnetcdf-romio, pnetcdf-bb, blobs, adios2, posix, or none
     #[arg(long, value_name = "PEER,…", default_value = "pnetcdf", value_delimiter = ',')]
     peer: Vec<String>,
     /// What ranks are: threads or mpi (with both, the first is what peers are compared with)
     #[arg(long, value_name = "KIND", default_value = "threads", value_delimiter = ',')]
     #[arg(value_parser = ranks)]
     comm: Vec<Ranks>,
+    /// Folder of Esker's libpnetcdf.so: run the peer's program on it, in place of --comm
+    #[arg(long, value_name = "DIR", conflicts_with = "comm")]
+    capi: Option<PathBuf>,
     /// How often each is run
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u16).range(1..))]
     repeat: u16,
@@ -79,6 +95,16 @@ fn kernel(name: &str) -> Result<Kernel, String> {
     Kernel::from_name(name).ok_or_else(|| format!("the kernels are {}", names.join(", ")))
 }
 
+fn layout(name: &str) -> Result<Layout, String> {
+    let names: Vec<&str> = Layout::ALL.iter().map(|layout| layout.name()).collect();
+    Layout::from_name(name).ok_or_else(|| format!("the layouts are {}", names.join(", ")))
+}
+
+fn reading(name: &str) -> Result<Reading, String> {
+    let names: Vec<&str> = Reading::ALL.iter().map(|reading| reading.name()).collect();
+    Reading::from_name(name).ok_or_else(|| format!("use {}", names.join(", ")))
+}
+
 fn ranks(name: &str) -> Result<Ranks, String> {
     let all = [Ranks::Threads, Ranks::Mpi];
     all.into_iter().find(|r| r.name() == name).ok_or_else(|| "use threads or mpi".into())
@@ -88,8 +114,9 @@ fn peers(names: &[String]) -> Result<Vec<Peer>, Failure> {
     let named = names.iter().filter(|name| *name != "none" && !name.is_empty());
     let peer = |name: &String| {
         Peer::from_name(name).ok_or_else(|| {
-            let known = "pnetcdf, pnetcdf-romio, posix and none";
-            Failure::sentence(format_args!("there is no peer \"{name}\": there are {known}"))
+            let known: Vec<&str> = Peer::ALL.iter().map(|peer| peer.name()).collect();
+            let known = known.join(", ");
+            Failure::sentence(format_args!("there is no peer \"{name}\": there are {known}, none"))
         })
     };
     named.map(peer).collect()
@@ -104,8 +131,14 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     options.ranks = usize::from(arguments.ranks);
     options.scale =
         Scale { bytes: arguments.size, records: arguments.records, transfer: arguments.transfer };
+    options.layouts = arguments.layout.clone();
+    options.reading = arguments.read;
     options.peers = peers(&arguments.peer)?;
     options.comm = arguments.comm.clone();
+    if let Some(folder) = &arguments.capi {
+        options.comm.clear();
+        options.capi = Some(folder.clone());
+    }
     options.repeat = usize::from(arguments.repeat);
     options.sync = arguments.sync;
     options.maps = arguments.maps.clone();

@@ -21,6 +21,8 @@ pub(super) struct Library {
     /// The basic datatypes, by their handles.
     pub(super) elements: Vec<(usize, super::Element)>,
     pub(super) abi: Abi,
+    /// How Fortran's integers become handles.
+    pub(super) fortran: Option<super::fortran::Conversions>,
     pub(super) settings: Settings,
     path: PathBuf,
     version: String,
@@ -73,6 +75,7 @@ impl Library {
             constants,
             elements: super::datatype::elements(abi, symbol),
             abi,
+            fortran: super::fortran::Conversions::load(abi, symbol),
             settings: Settings::from_environment(),
             path: found.path,
             version,

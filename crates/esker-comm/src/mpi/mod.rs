@@ -36,6 +36,7 @@ mod comm;
 mod datatype;
 mod environment;
 mod find;
+mod fortran;
 mod info;
 mod library;
 mod point;
@@ -49,6 +50,7 @@ pub use abi::Abi;
 pub use comm::MpiComm;
 pub use datatype::{Block, Datatype, Element, TypeMap};
 pub use environment::{Launched, Launcher, VARIABLES, launched};
+pub use fortran::{comm_from_fortran, datatype_from_fortran, info_from_fortran, info_to_fortran};
 pub use info::{info_pairs, new_info};
 
 use crate::Result;

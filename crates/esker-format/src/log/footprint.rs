@@ -75,8 +75,24 @@ impl Footprint {
             }
     }
 
-    /// Its definition in a log.
+    /// Its definition in a log: how many elements it has and what they span, then which.
     pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        varint::put(&mut bytes, self.elements().unwrap_or(0));
+        varint::put(&mut bytes, self.span().unwrap_or(0));
+        bytes.extend(self.encode_body());
+        bytes
+    }
+
+    /// How many elements a footprint has and what they span, from the beginning of its definition.
+    pub fn outline(mut definition: &[u8]) -> Option<(u64, u64)> {
+        let elements = varint::take(&mut definition)?;
+        let span = varint::take(&mut definition)?;
+        let sound = elements > 0 && elements <= i64::MAX as u64 && span <= i64::MAX as u64;
+        sound.then_some((elements, span))
+    }
+
+    fn encode_body(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match self {
             Footprint::Block { run, levels } => {
@@ -109,7 +125,11 @@ impl Footprint {
     /// The footprint whose whole definition `bytes` is. It has at most `most` elements, or it is
     /// refused before memory is taken for it.
     pub fn decode(bytes: &[u8], most: u64) -> Option<Footprint> {
-        let (kind, mut rest) = bytes.split_first()?;
+        let (elements, span) = Footprint::outline(bytes).filter(|(n, _)| *n <= most)?;
+        let mut body = bytes;
+        varint::take(&mut body)?;
+        varint::take(&mut body)?;
+        let (kind, mut rest) = body.split_first()?;
         let inflated;
         let footprint = match *kind {
             BLOCK => {
@@ -122,7 +142,7 @@ impl Footprint {
                 let levels = (0..count).map(level).collect::<Option<Vec<_>>>()?;
                 Footprint::Block { run, levels }
             }
-            RUNS => decode_runs(&mut rest, most)?,
+            RUNS => decode_runs(&mut rest, elements)?,
             COMPRESSED => {
                 let len = usize::try_from(varint::take(&mut rest)?).ok()?;
                 if len > longest(rest.len()) {
@@ -130,13 +150,13 @@ impl Footprint {
                 }
                 inflated = zstd::bulk::decompress(rest, len).ok()?;
                 rest = &inflated;
-                decode_runs(&mut rest, most)?
+                decode_runs(&mut rest, elements)?
             }
             _ => return None,
         };
         let sound = rest.is_empty()
-            && footprint.elements().is_some_and(|n| n <= most)
-            && footprint.span().is_some_and(|end| end <= i64::MAX as u64);
+            && footprint.elements() == Some(elements)
+            && footprint.span() == Some(span);
         sound.then_some(footprint)
     }
 }

@@ -84,6 +84,19 @@ pub enum FrameKind {
     },
 }
 
+/// A footprint's definition in a metadata log, without which elements it has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Definition {
+    /// Its number.
+    pub number: u64,
+    /// Where in the metadata log it is.
+    pub place: Range<u64>,
+    /// How many elements the footprint has.
+    pub elements: u64,
+    /// The first element after its highest.
+    pub span: u64,
+}
+
 /// A decoded frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
@@ -93,8 +106,8 @@ pub struct Frame {
     pub entries: Vec<Entry>,
     /// The checksums of all of them.
     pub sums: Vec<u32>,
-    /// The footprints defined here: number, and where in the metadata log the definition is.
-    pub footprints: Vec<(u64, Range<u64>)>,
+    /// The footprints defined here.
+    pub footprints: Vec<Definition>,
     /// Where it ends in the metadata log.
     pub end: u64,
     /// Where its payloads end in the data log.
@@ -370,7 +383,9 @@ fn decode(body: &[u8], end: u64, data_len: u64) -> Option<Frame> {
             let number = next_footprint;
             next_footprint = next_footprint.checked_add(1)?;
             let to = end - rest.len() as u64;
-            frame.footprints.push((number, to - definition.len() as u64..to));
+            let (elements, span) = Footprint::outline(definition)?;
+            let place = to - definition.len() as u64..to;
+            frame.footprints.push(Definition { number, place, elements, span });
             number
         } else {
             next_footprint.checked_sub(varint::take(rest)?.max(1))?

@@ -17,7 +17,7 @@
 //! let bytes = writer.finish().unwrap();
 //! let frame = Frames::new(&bytes, 0, 48).next().unwrap().unwrap();
 //! assert_eq!(frame.entries[0].write, write);
-//! let (_, place) = &frame.footprints[0];
+//! let place = &frame.footprints[0].place;
 //! let definition = &bytes[place.start as usize..place.end as usize];
 //! assert_eq!(Footprint::decode(definition, 12), Some(block));
 //! ```
@@ -29,7 +29,8 @@ mod manifest;
 
 pub use footprint::{ElementRun, Footprint};
 pub use frame::{
-    BLOCK, Damage, Entry, Frame, FrameKind, FrameWriter, Frames, Records, Write, checksums,
+    BLOCK, Damage, Definition, Entry, Frame, FrameKind, FrameWriter, Frames, Records, Write,
+    checksums,
 };
 pub use head::Head;
 pub use manifest::{LogPart, Manifest, Session};

@@ -230,7 +230,8 @@ impl OneLog {
                         // Whatever was damaged before it is in the file.
                         self.damages.clear();
                     }
-                    self.places.extend(frame.footprints.iter().cloned());
+                    let definitions = frame.footprints.iter();
+                    self.places.extend(definitions.map(|d| (d.number, d.place.clone())));
                     self.frames.push_back(frame);
                 }
                 Err(damage) => {

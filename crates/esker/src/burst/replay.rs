@@ -183,6 +183,7 @@ impl Dataset {
             direction: Direction::Put,
             var: portion.var,
             memory: Memory { lent, layout: MemoryLayout::dense(), sides, fill },
+            parts: None,
             extent: Extent::default(),
             records: 0,
             whole_records: None,

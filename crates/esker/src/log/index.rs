@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use esker_format::log::{Entry, Footprint, Frame, FrameKind, Records};
+use esker_format::log::{Definition, Entry, Footprint, Frame, FrameKind, Records};
 
 use super::SortedRuns;
 use super::source::LogSource;
@@ -195,7 +195,7 @@ impl Index {
         if frame.kind != FrameKind::Entries {
             return Ok(());
         }
-        self.outline(log, &frame)?;
+        self.outline(log, &frame);
         let of = |get: fn(&Entry) -> Range<u64>| {
             let all = frame.entries.iter().map(get);
             all.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)).unwrap_or(0..0)
@@ -211,57 +211,44 @@ impl Index {
             number,
         });
         self.entries += frame.entries.len();
-        if self.scanning {
-            return Ok(());
-        }
+        // Entries that cannot be used are told now, also if they are looked up later.
+        let mut damages = Vec::new();
+        let usable = self.found(log, &frame, number, &mut damages);
+        self.damages.append(&mut damages);
         if self.entries.saturating_mul(size_of::<Found>() + 40) > self.budget {
             self.scanning = true;
             self.vars.clear();
+        }
+        if self.scanning {
             return Ok(());
         }
-        let mut damages = Vec::new();
-        for (found, var) in self.found(log, &frame, number, &mut damages) {
+        for (found, var) in usable {
             let of_var = self.vars.entry(var).or_default();
             match found.records.count {
                 1 => of_var.by_record.entry(found.records.first).or_default().push(found),
                 _ => of_var.spread.push(Spread(found)),
             }
         }
-        self.damages.append(&mut damages);
         Ok(())
     }
 
-    /// Notes where the frame's footprints are, and decodes them once, which also shows whether
-    /// they can be.
-    fn outline(&mut self, log: u32, frame: &Frame) -> Result<()> {
-        for (number, place) in &frame.footprints {
+    /// Notes where the frame's footprints are.
+    fn outline(&mut self, log: u32, frame: &Frame) {
+        for definition in &frame.footprints {
             let outlines = &mut self.outlines[log as usize];
             // Numbers that were lost with a damaged frame leave a gap; absurd ones are lost too.
-            let Some(index) =
-                usize::try_from(*number).ok().filter(|n| *n < outlines.len() + (1 << 20))
-            else {
-                continue;
-            };
+            let number = usize::try_from(definition.number).ok();
+            let Some(index) = number.filter(|n| *n < outlines.len() + (1 << 20)) else { continue };
             if outlines.len() <= index {
                 outlines.resize(index + 1, None);
             }
-            let outline = |f: &Footprint| {
-                Some(Outline {
-                    at: place.start,
-                    len: u32::try_from(place.end - place.start).ok()?,
-                    span: f.span()?,
-                    elements: f.elements()?,
-                })
-            };
-            let source = &self.logs[log as usize];
-            let footprint = definition(source, place.clone(), frame.data_end)?;
-            self.outlines[log as usize][index] = footprint.as_ref().and_then(outline);
-            if let Some(footprint) = footprint {
-                let runs = Arc::new(SortedRuns::new(&footprint));
-                self.keep((log, *number), &runs);
-            }
+            let Definition { place, elements, span, .. } = definition;
+            let len = u32::try_from(place.end - place.start);
+            outlines[index] = len.ok().map(|len| {
+                let (at, elements, span) = (place.start, *elements, *span);
+                Outline { at, len, span, elements }
+            });
         }
-        Ok(())
     }
 
     /// The frame's entries, each with its variable; those that make no sense are damages.

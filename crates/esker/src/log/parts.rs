@@ -1,6 +1,7 @@
 //! A request as a log has it: records, first element and footprint of each part.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use esker_format::log::{ElementRun, Footprint, Records};
 
@@ -25,6 +26,8 @@ pub(crate) enum Shape<'e> {
         run: u64,
         levels: &'e [(u64, u64)],
     },
+    /// One that is known.
+    Shared(&'e Arc<Footprint>),
     /// Runs of one record, whose elements begin at `base` in the log's space.
     Runs {
         runs: &'e [Single],
@@ -36,7 +39,7 @@ impl Shape<'_> {
     /// The runs, relative to the lowest element.
     pub(crate) fn runs(&self) -> Option<impl Iterator<Item = ElementRun> + Clone> {
         match self {
-            Shape::Block { .. } => None,
+            Shape::Block { .. } | Shape::Shared(_) => None,
             Shape::Runs { runs, base } => {
                 let relative = move |s: &Single| ElementRun { start: s.offset - base, len: s.len };
                 Some(runs.iter().map(relative))
@@ -47,6 +50,7 @@ impl Shape<'_> {
     pub(crate) fn footprint(&self) -> Footprint {
         match self {
             Shape::Block { run, levels } => Footprint::Block { run: *run, levels: levels.to_vec() },
+            Shape::Shared(footprint) => Footprint::clone(footprint),
             Shape::Runs { .. } => Footprint::Runs(self.runs().into_iter().flatten().collect()),
         }
     }
@@ -86,7 +90,7 @@ fn of_runs(runs: &[Single], record: u64, record_step: u64) -> Part<'_> {
     let count: u64 = runs.iter().map(|s| s.len).sum();
     let shape = match runs {
         [one] => Shape::Block { run: one.len, levels: &[] },
-        _ => Shape::Runs { runs: runs, base },
+        _ => Shape::Runs { runs, base },
     };
     let (records, first) = (Records::one(record), base - origin);
     Part { records, first, shape, elements: start..start + count }

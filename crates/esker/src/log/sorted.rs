@@ -2,6 +2,7 @@
 
 use esker_format::log::{ElementRun, Footprint};
 
+use super::cut::shape_of;
 use crate::pattern::Pattern;
 
 /// A footprint that can be asked.
@@ -55,6 +56,18 @@ impl SortedRuns {
         }
     }
 
+    /// The shape of a payload with so many records of it, of `elements` elements each.
+    pub(crate) fn payload_shape(&self, records: u64, elements: u64) -> Vec<usize> {
+        let inner = match self {
+            SortedRuns::Block(pattern) => {
+                let counts = pattern.levels().iter().map(|(count, _)| *count);
+                counts.chain([pattern.run_len()]).collect()
+            }
+            SortedRuns::List(_) => vec![elements],
+        };
+        shape_of(records, inner)
+    }
+
     /// Bytes that it takes.
     pub(crate) fn memory(&self) -> usize {
         match self {
@@ -64,8 +77,15 @@ impl SortedRuns {
     }
 
     /// Calls `each` with every run, or part of one, within `from..to`, by place: its first
-    /// element, its length, and the payload's element.
-    pub(crate) fn within(&self, from: u64, to: u64, mut each: impl FnMut(u64, u64, u64)) {
+    /// element, its length, and the payload's element. Questions that come in ascending order
+    /// share a cursor, which begins as 0, so that each goes on where the last one ended.
+    pub(crate) fn within(
+        &self,
+        cursor: &mut usize,
+        from: u64,
+        to: u64,
+        mut each: impl FnMut(u64, u64, u64),
+    ) {
         let mut clip = |start: u64, len: u64, element: u64| {
             let (begin, end) = (start.max(from), (start + len).min(to));
             if begin < end {
@@ -81,13 +101,27 @@ impl SortedRuns {
                 }
             }
             SortedRuns::List(list) => {
-                let first = list.partition_point(|run| run.reach <= from);
+                let first = gallop(list, *cursor, |run| run.reach <= from);
+                *cursor = first;
                 for run in list[first..].iter().take_while(|run| run.start < to) {
                     clip(run.start, run.len, run.element);
                 }
             }
         }
     }
+}
+
+/// The first item at or after `start` for which `before` is false; it is true up to there. Costs
+/// a logarithm of the distance.
+fn gallop<T>(list: &[T], start: usize, before: impl Fn(&T) -> bool) -> usize {
+    let mut low = start.min(list.len());
+    let mut step = 1;
+    while list.get(low + step - 1).is_some_and(&before) {
+        low += step;
+        step *= 2;
+    }
+    let high = (low + step - 1).min(list.len());
+    low + list[low..high].partition_point(before)
 }
 
 #[cfg(test)]
@@ -136,7 +170,7 @@ mod tests {
         ) {
             let sorted = SortedRuns::new(&footprint);
             let mut found: Vec<(u64, u64)> = Vec::new();
-            sorted.within(from, from + len, |start, n, element| {
+            sorted.within(&mut 0, from, from + len, |start, n, element| {
                 found.extend((0..n).map(|i| (start + i, element + i)));
             });
             found.sort();
@@ -148,6 +182,24 @@ mod tests {
                 .collect();
             expected.sort();
             prop_assert_eq!(found, expected);
+        }
+
+        #[test]
+        fn questions_in_order_share_a_cursor(
+            footprint in footprint(),
+            steps in prop::collection::vec((0u64..9, 0u64..9), 1..10),
+        ) {
+            let sorted = SortedRuns::new(&footprint);
+            let (mut cursor, mut at) = (0, 0);
+            for (gap, len) in steps {
+                let (from, to) = (at + gap, at + gap + len);
+                at = to;
+                let mut with = Vec::new();
+                sorted.within(&mut cursor, from, to, |s, n, e| with.push((s, n, e)));
+                let mut without = Vec::new();
+                sorted.within(&mut 0, from, to, |s, n, e| without.push((s, n, e)));
+                prop_assert_eq!(with, without);
+            }
         }
     }
 }

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use esker_codec::Scratch;
 use esker_format::VarId;
-use esker_format::log::{BLOCK, FrameWriter, Write, checksums};
+use esker_format::log::{BLOCK, FrameWriter, Records, Write, checksums};
 use esker_store::File;
 
+use super::cut::Slice;
+use super::filtered::{self, Filtered};
 use super::known::Known;
-use super::parts::{Part, each_part};
-use crate::error::Result;
+use super::parts::{Part, Shape, each_part};
+use crate::error::{Error, Result};
 use crate::report::Report;
 use crate::request::Request;
 
@@ -36,6 +39,7 @@ pub(crate) struct LogWriter {
     /// Frames that are finished and not written, because a write failed.
     pending: Vec<u8>,
     known: Known,
+    scratch: Scratch,
 }
 
 /// How much of a log there is.
@@ -57,6 +61,7 @@ impl LogWriter {
             frame: FrameWriter::new(0, 0),
             pending: Vec::new(),
             known: Known::default(),
+            scratch: Scratch::new(),
         }
     }
 
@@ -67,13 +72,23 @@ impl LogWriter {
         request: &mut Request<'_>,
         record_step: u64,
         epoch: u64,
+        filters: Option<&Filtered>,
         report: &mut Report,
     ) -> Result<()> {
         let clock = Instant::now();
         let mut extent = std::mem::take(&mut request.extent);
-        let appended = each_part(&mut extent, record_step, |part| {
-            self.append_part(request, &part, epoch, report)
-        });
+        let mut each = |request: &mut Request<'_>, part: Part<'_>| match filters {
+            None => self.append_part(request, &part, epoch, report),
+            Some(filters) => self.append_filtered(request, part, epoch, filters, report),
+        };
+        let appended = match request.parts.clone() {
+            Some((parts, record)) => parts.items.iter().try_for_each(|item| {
+                let records = Records::one(record);
+                let (first, shape) = (item.first, Shape::Shared(&item.footprint));
+                each(request, Part { records, first, shape, elements: item.elements.clone() })
+            }),
+            None => each_part(&mut extent, record_step, |part| each(request, part)),
+        };
         request.extent = extent;
         report.phases.write += clock.elapsed();
         appended
@@ -123,18 +138,82 @@ impl LogWriter {
             self.data_end += len;
             report.bytes_written += len;
         }
-        let footprint = match self.known.find(&part.shape) {
+        report.bytes += len;
+        self.describe(&write, &part.shape, len, false, &sums, report)
+    }
+
+    /// Adds the entry of a payload that was just appended.
+    fn describe(
+        &mut self,
+        write: &Write,
+        shape: &Shape<'_>,
+        len: u64,
+        encoded: bool,
+        sums: &[u32],
+        report: &mut Report,
+    ) -> Result<()> {
+        let footprint = match self.known.find(shape) {
             Some(number) => number,
             None => {
-                let footprint = part.shape.footprint();
+                let footprint = shape.footprint();
                 let number = self.frame.define(&footprint);
-                self.known.insert(&part.shape, footprint, number);
+                self.known.insert(shape, footprint, number);
                 number
             }
         };
-        self.frame.entry(&write, footprint, len, false, &sums);
-        if self.frame.len() >= FRAME {
-            self.flush(report)?;
+        self.frame.entry(write, footprint, len, encoded, sums);
+        match self.frame.len() >= FRAME {
+            true => self.flush(report),
+            false => Ok(()),
+        }
+    }
+
+    /// Appends a part through the variable's filters, in entries that can be decoded at once.
+    fn append_filtered(
+        &mut self,
+        request: &mut Request<'_>,
+        part: Part<'_>,
+        epoch: u64,
+        filters: &Filtered,
+        report: &mut Report,
+    ) -> Result<()> {
+        let VarId(var) = request.var;
+        let width = request.memory.sides.external.size();
+        let Part { records, first, shape, elements } = part;
+        let mut slices = Vec::new();
+        Slice { records, first, footprint: shape.footprint(), elements }
+            .cut(filtered::LONGEST / width, &mut slices);
+        for slice in slices {
+            let elements = slice.elements.clone();
+            let len = ((elements.end - elements.start) * width) as usize;
+            let encoded = match request.memory.as_they_are(elements.clone()) {
+                Some(bytes) => filters.encode(&slice.shape(), bytes, true, &mut self.scratch),
+                None => {
+                    let mut bytes = vec![0; len];
+                    request.pack(elements.start, &mut bytes)?;
+                    filters.encode(&slice.shape(), &bytes, false, &mut self.scratch)
+                }
+            };
+            let payload = encoded.map_err(Error::Filter)?;
+            report.copied += len as u64;
+            report.bytes += len as u64;
+            let (records, first) = (slice.records, slice.first);
+            let (var, width) = (var as u64, width as u8);
+            let write = Write { var, epoch, records, first, little: false, width };
+            if self.buffer.len() + payload.len() > BUFFER {
+                self.flush_data(report)?;
+            }
+            if payload.len() > BUFFER {
+                self.data.write_at(self.data_end, &payload)?;
+                self.data_end += payload.len() as u64;
+                report.writes += 1;
+                report.bytes_written += payload.len() as u64;
+            } else {
+                self.buffer.extend_from_slice(&payload);
+            }
+            let footprint = Arc::new(slice.footprint);
+            let (shape, len) = (Shape::Shared(&footprint), payload.len() as u64);
+            self.describe(&write, &shape, len, true, &checksums(&payload), report)?;
         }
         Ok(())
     }

@@ -153,6 +153,10 @@ impl Life {
         if dice.one_in(3) {
             def.put_attr(var, "_FillValue", of_type(77, ty)).unwrap();
         }
+        if is_log(&self.path) && dice.one_in(3) {
+            let filters = ["zstd,1", "shuffle deflate,1", "bitshuffle lz4", "crc32c"];
+            def.set_filters(var, filters[dice.below(4) as usize]).unwrap();
+        }
         if ty == ExternalType::Char {
             def.put_attr(var, "long_name", "text, häufig").unwrap();
         }

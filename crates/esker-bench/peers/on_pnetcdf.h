@@ -1,0 +1,103 @@
+/* What the two programs on PnetCDF share. */
+#include <pnetcdf.h>
+
+#include "plan.h"
+
+static int file;
+
+static void check(int status, const char *what)
+{
+    if (status == NC_NOERR)
+        return;
+    fprintf(stderr, "rank %d: %s: %s\n", rank, what, ncmpi_strerror(status));
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    exit(1);
+}
+
+static MPI_Datatype mpi_type(int type)
+{
+    return type == DOUBLE ? MPI_DOUBLE : type == FLOAT ? MPI_FLOAT : MPI_INT;
+}
+
+static void create_file(const char *path)
+{
+    check(ncmpi_create(MPI_COMM_WORLD, path, NC_CLOBBER | NC_64BIT_DATA, MPI_INFO_NULL, &file), "create");
+}
+
+static void open_file(const char *path)
+{
+    check(ncmpi_open(MPI_COMM_WORLD, path, NC_NOWRITE, MPI_INFO_NULL, &file), "open");
+}
+
+static void sync_file(void) { check(ncmpi_sync(file), "sync"); }
+
+static void close_file(void) { check(ncmpi_close(file), "close"); }
+
+/* One request: `n` hyperslabs, by the kind of call that the step has. */
+static int call(const Request *r, int calls, int writing, int n, MPI_Offset **starts, MPI_Offset **counts, int *id)
+{
+    int v = r->var->id, single = n == 1;
+    MPI_Offset elements = (MPI_Offset)r->list->elements;
+    MPI_Datatype type = mpi_type(r->var->type);
+    void *m = r->memory;
+    if (calls == QUEUED && writing)
+        return single ? ncmpi_iput_vara(file, v, starts[0], counts[0], m, elements, type, id)
+                      : ncmpi_iput_varn(file, v, n, starts, counts, m, elements, type, id);
+    if (calls == QUEUED)
+        return single ? ncmpi_iget_vara(file, v, starts[0], counts[0], m, elements, type, id)
+                      : ncmpi_iget_varn(file, v, n, starts, counts, m, elements, type, id);
+    if (calls == INDEPENDENT && writing)
+        return single ? ncmpi_put_vara(file, v, starts[0], counts[0], m, elements, type)
+                      : ncmpi_put_varn(file, v, n, starts, counts, m, elements, type);
+    if (calls == INDEPENDENT)
+        return single ? ncmpi_get_vara(file, v, starts[0], counts[0], m, elements, type)
+                      : ncmpi_get_varn(file, v, n, starts, counts, m, elements, type);
+    if (writing)
+        return single ? ncmpi_put_vara_all(file, v, starts[0], counts[0], m, elements, type)
+                      : ncmpi_put_varn_all(file, v, n, starts, counts, m, elements, type);
+    return single ? ncmpi_get_vara_all(file, v, starts[0], counts[0], m, elements, type)
+                  : ncmpi_get_varn_all(file, v, n, starts, counts, m, elements, type);
+}
+
+/* What a request gives to PnetCDF. */
+typedef struct { int n; MPI_Offset **starts, **counts; } Slabs;
+
+static void transfer(const Plan *plan, int writing)
+{
+    int most = 0;
+    for (int i = 0; i < plan->steps; i++)
+        most = plan->step[i].requests > most ? plan->step[i].requests : most;
+    int *id = allocate((size_t)most * sizeof *id), *status = allocate((size_t)most * sizeof *status);
+    for (int i = 0; i < plan->steps; i++) {
+        const Step *step = &plan->step[i];
+        if (step->calls == INDEPENDENT)
+            check(ncmpi_begin_indep_data(file), "begin_indep_data");
+        for (int k = 0; k < step->requests; k++) {
+            const Request *r = &step->request[k];
+            const Slabs *slabs = r->prepared;
+            check(call(r, step->calls, writing, slabs->n, slabs->starts, slabs->counts, &id[k]), r->var->name);
+        }
+        if (step->calls == QUEUED) {
+            check(ncmpi_wait_all(file, step->requests, id, status), "wait_all");
+            for (int k = 0; k < step->requests; k++)
+                check(status[k], step->request[k].var->name);
+        }
+        if (step->calls == INDEPENDENT)
+            check(ncmpi_end_indep_data(file), "end_indep_data");
+    }
+    free(id);
+    free(status);
+}
+
+static void write_plan(const Plan *plan) { transfer(plan, 1); }
+
+static void read_back(const Plan *plan) { transfer(plan, 0); }
+
+static const char *library(void)
+{
+    static char name[80];
+    char version[64] = "";
+    sscanf(ncmpi_inq_libvers(), "%63s", version);
+    snprintf(name, sizeof name, "PnetCDF %s", version);
+    return name;
+}

@@ -1,0 +1,313 @@
+/* What the peers' programs share: reading a plan of `esker bench`, its values, and the order and
+ * times of what is done with it.
+ *
+ *   mpiexec -n RANKS PROGRAM PLAN FILE sync|nosync [PLAN OF READING]
+ *
+ * Plan files are described in src/plan_file.rs. Memory is allocated, filled and verified outside
+ * the times, which are printed as JSON. */
+#include <mpi.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+static int rank, ranks;
+
+static void fail(const char *what)
+{
+    fprintf(stderr, "rank %d: %s\n", rank, what);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+    exit(1);
+}
+
+static void *allocate(size_t bytes)
+{
+    void *memory = calloc(bytes ? bytes : 1, 1);
+    if (!memory)
+        fail("out of memory");
+    return memory;
+}
+
+/* ---- the plan ---- */
+
+enum { INT = 4, FLOAT = 5, DOUBLE = 6 };
+enum { BLOCKING, QUEUED, INDEPENDENT };
+
+typedef struct { char *name; uint64_t length; } Dim;
+typedef struct { char *name; int type, dims, *dim, id; } Var;
+typedef struct { int dims; uint64_t slabs, *starts, *counts, elements; } List;
+/* `prepared` is for the peer. */
+typedef struct { Var *var; List *list; uint64_t record; char *memory; void *prepared; } Request;
+typedef struct { int calls, requests; Request *request; } Step;
+typedef struct { int dims, vars, lists, steps; uint64_t records; Dim *dim; Var *var; List *list; Step *step; } Plan;
+
+static const uint64_t no_record = UINT64_MAX;
+
+static size_t size_of(int type) { return type == DOUBLE ? 8 : 4; }
+
+static size_t request_bytes(const Request *r) { return (size_t)r->list->elements * size_of(r->var->type); }
+
+static uint64_t *next;
+
+static char *read_name(void)
+{
+    uint64_t bytes = *next++;
+    char *name = allocate(bytes + 1);
+    memcpy(name, next, bytes);
+    next += (bytes + 7) / 8;
+    return name;
+}
+
+static Plan *read_plan(const char *path)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file || fseek(file, 0, SEEK_END) != 0)
+        fail("the plan file cannot be opened");
+    long bytes = ftell(file);
+    rewind(file);
+    uint64_t *numbers = allocate((size_t)bytes);
+    if (fread(numbers, 1, (size_t)bytes, file) != (size_t)bytes || memcmp(numbers, "ESKPLAN1", 8))
+        fail("the plan file cannot be read");
+    fclose(file);
+    next = numbers + 1;
+    if ((int)*next++ != ranks)
+        fail("the plan is for another number of ranks");
+
+    Plan *plan = allocate(sizeof *plan);
+    plan->dims = (int)*next++;
+    plan->vars = (int)*next++;
+    plan->records = *next++;
+    plan->steps = (int)*next++;
+    plan->dim = allocate((size_t)plan->dims * sizeof(Dim));
+    for (int i = 0; i < plan->dims; i++) {
+        plan->dim[i].length = *next++;
+        plan->dim[i].name = read_name();
+    }
+    plan->var = allocate((size_t)plan->vars * sizeof(Var));
+    for (int i = 0; i < plan->vars; i++) {
+        Var *v = &plan->var[i];
+        v->type = (int)*next++;
+        v->dims = (int)*next++;
+        v->dim = allocate((size_t)v->dims * sizeof(int));
+        for (int d = 0; d < v->dims; d++)
+            v->dim[d] = (int)*next++;
+        v->name = read_name();
+        v->id = i;
+    }
+    plan->step = allocate((size_t)plan->steps * sizeof(Step));
+    for (int i = 0; i < plan->steps; i++)
+        plan->step[i].calls = (int)*next++;
+
+    next = numbers + next[rank];
+    plan->lists = (int)*next++;
+    plan->list = allocate((size_t)plan->lists * sizeof(List));
+    for (int i = 0; i < plan->lists; i++) {
+        List *l = &plan->list[i];
+        l->dims = (int)*next++;
+        l->slabs = *next++;
+        l->starts = next;
+        next += l->slabs * (uint64_t)l->dims;
+        l->counts = next;
+        next += l->slabs * (uint64_t)l->dims;
+        for (uint64_t s = 0; s < l->slabs; s++) {
+            uint64_t product = 1;
+            for (int d = 0; d < l->dims; d++)
+                product *= l->counts[s * (uint64_t)l->dims + (uint64_t)d];
+            l->elements += product;
+        }
+    }
+    for (int i = 0; i < plan->steps; i++) {
+        Step *step = &plan->step[i];
+        step->requests = (int)*next++;
+        step->request = allocate((size_t)step->requests * sizeof(Request));
+        for (int k = 0; k < step->requests; k++) {
+            Request *r = &step->request[k];
+            r->var = &plan->var[*next++];
+            r->list = &plan->list[*next++];
+            r->record = *next++;
+            r->memory = allocate(request_bytes(r));
+        }
+    }
+    return plan;
+}
+
+#define EACH_REQUEST(plan, r)                                                                     \
+    for (Step *step_ = (plan)->step; step_ < (plan)->step + (plan)->steps; step_++)                \
+        for (Request *r = step_->request; r < step_->request + step_->requests; r++)
+
+/* ---- values: see src/values.rs ---- */
+
+static uint64_t bits(int variable, uint64_t index)
+{
+    return (((uint64_t)variable << 40) + index) * UINT64_C(0x9E3779B97F4A7C15);
+}
+
+/* Fills `n` elements from linear index `first`, or counts those that are wrong. */
+static uint64_t run(const Var *v, char *at, uint64_t first, uint64_t n, int verify)
+{
+    uint64_t wrong = 0;
+#define EACH(type, shift)                                                       \
+    for (uint64_t i = 0; i < n; i++) {                                          \
+        type value = (type)(int64_t)(bits(v->id, first + i) >> shift);          \
+        if (!verify)                                                            \
+            ((type *)at)[i] = value;                                            \
+        else if (((type *)at)[i] != value)                                      \
+            wrong++;                                                            \
+    }
+    if (v->type == DOUBLE) {
+        EACH(double, 11)
+    } else if (v->type == FLOAT) {
+        EACH(float, 40)
+    } else {
+        EACH(int32_t, 33)
+    }
+    return wrong;
+}
+
+static uint64_t values(const Plan *plan, const Request *r, int verify)
+{
+    const Var *v = r->var;
+    const List *l = r->list;
+    int extra = v->dims - l->dims;
+    uint64_t base = 1, wrong = 0, index[64];
+    for (int d = 0; d < l->dims; d++)
+        base *= plan->dim[v->dim[d + extra]].length;
+    base *= r->record == no_record ? 0 : r->record;
+    char *at = r->memory;
+    for (uint64_t s = 0; s < l->slabs; s++) {
+        const uint64_t *start = l->starts + s * (uint64_t)l->dims;
+        const uint64_t *count = l->counts + s * (uint64_t)l->dims;
+        uint64_t length = l->dims ? count[l->dims - 1] : 1, rows = 1;
+        for (int d = 0; d + 1 < l->dims; d++) {
+            rows *= count[d];
+            index[d] = 0;
+        }
+        for (uint64_t row = 0; length && row < rows; row++) {
+            /* The record dimension, if it is here, comes first: its length does not matter. */
+            uint64_t linear = 0;
+            for (int d = 0; d < l->dims; d++) {
+                uint64_t i = start[d] + (d + 1 < l->dims ? index[d] : 0);
+                linear = linear * plan->dim[v->dim[d + extra]].length + i;
+            }
+            wrong += run(v, at, base + linear, length, verify);
+            at += length * size_of(v->type);
+            for (int d = l->dims - 2; d >= 0 && ++index[d] == count[d]; d--)
+                index[d] = 0;
+        }
+    }
+    return wrong;
+}
+
+/* ---- carrying it out ---- */
+
+typedef struct {
+    /* Its name and version. */
+    const char *(*library)(void);
+    /* Whatever is done before the times begin. */
+    void (*prepare)(Plan *);
+    void (*create)(const char *path);
+    void (*define)(const Plan *);
+    void (*write)(const Plan *);
+    void (*sync)(void);
+    void (*close)(void);
+    void (*open)(const char *path);
+    void (*read)(const Plan *);
+    /* Whether a rank can read nothing but what it wrote. */
+    int reads_own;
+} Peer;
+
+static double since;
+
+/* All ranks start a phase together; it lasts until the last is done. */
+static void begin(void)
+{
+    MPI_Barrier(MPI_COMM_WORLD);
+    since = MPI_Wtime();
+}
+
+static double end(void)
+{
+    double mine = MPI_Wtime() - since, longest;
+    MPI_Allreduce(&mine, &longest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    return longest;
+}
+
+static int carry_out(int argc, char **argv, const Peer *peer)
+{
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    if (argc < 4)
+        fail("usage: PROGRAM PLAN FILE sync|nosync [PLAN OF READING]");
+    Plan *plan = read_plan(argv[1]), *reading = plan;
+    int sync = !strcmp(argv[3], "sync"), other = argc > 4;
+    uint64_t sums[3] = {0, 0, 0}; /* wrong, bytes, read bytes */
+    EACH_REQUEST(plan, r)
+    {
+        sums[1] += request_bytes(r);
+        values(plan, r, 0);
+    }
+    peer->prepare(plan);
+
+    double w_open, w_define, w_data, w_sync = 0, w_close, r_open, r_data, r_close;
+    begin();
+    peer->create(argv[2]);
+    w_open = end();
+    begin();
+    peer->define(plan);
+    w_define = end();
+    begin();
+    peer->write(plan);
+    w_data = end();
+    if (sync) {
+        begin();
+        peer->sync();
+        w_sync = end();
+    }
+    begin();
+    peer->close();
+    w_close = end();
+
+    if (other && !peer->reads_own) {
+        EACH_REQUEST(plan, r) free(r->memory);
+        reading = read_plan(argv[4]);
+        peer->prepare(reading);
+    }
+    EACH_REQUEST(reading, r) memset(r->memory, 0, request_bytes(r));
+    begin();
+    peer->open(argv[2]);
+    r_open = end();
+    begin();
+    peer->read(reading);
+    r_data = end();
+    begin();
+    peer->close();
+    r_close = end();
+    EACH_REQUEST(reading, r)
+    {
+        sums[0] += values(reading, r, 1);
+        sums[2] += other && peer->reads_own ? 0 : request_bytes(r);
+    }
+
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    uint64_t mine[2] = {(uint64_t)usage.ru_maxrss * 1024, sums[1]}, most[2], total[3];
+    MPI_Reduce(mine, most, 2, MPI_UINT64_T, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(sums, total, 3, MPI_UINT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
+    if (rank == 0) {
+        char mpi[MPI_MAX_LIBRARY_VERSION_STRING];
+        int length;
+        MPI_Get_library_version(mpi, &length);
+        mpi[strcspn(mpi, ",\n\"\\")] = 0;
+        printf("{\"library\": \"%s, %s\", \"wrong\": %llu, \"bytes\": %llu, \"read_bytes\": %llu,\n"
+               " \"write\": {\"open\": %.6f, \"define\": %.6f, \"data\": %.6f, \"sync\": %.6f, \"close\": %.6f},\n"
+               " \"read\": {\"open\": %.6f, \"define\": 0, \"data\": %.6f, \"sync\": 0, \"close\": %.6f},\n"
+               " \"peak_memory\": %llu, \"own_memory\": %llu}\n",
+               peer->library(), mpi, (unsigned long long)total[0], (unsigned long long)total[1],
+               (unsigned long long)total[2], w_open, w_define, w_data, w_sync, w_close, r_open, r_data,
+               r_close, (unsigned long long)most[0], (unsigned long long)most[1]);
+    }
+    MPI_Finalize();
+    return 0;
+}

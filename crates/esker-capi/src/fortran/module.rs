@@ -1,0 +1,574 @@
+//! The procedures of the Fortran 90 module: optional arguments, arrays with descriptors.
+//!
+//! An argument that the program left out is a null pointer.
+
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr::null;
+
+use esker::MemoryType;
+
+use super::descriptor::{Values, columns, offsets};
+use super::exports::*;
+use super::*;
+use crate::codes::{NC_EINVAL, told};
+use crate::exports::*;
+use crate::request::Buffer;
+use crate::transfer::{self, Call, Operation, Slab};
+
+/// The optional arguments of a put or get: start, count, stride, map.
+pub(crate) type Indexes = [*const Descriptor; 4];
+
+/// Writes to a place that the program may have left out.
+unsafe fn give<T>(place: *mut T, value: T) {
+    if !place.is_null() {
+        // SAFETY: what is not null is a place for a value.
+        unsafe { place.write(value) };
+    }
+}
+
+/// So many of an MPI datatype, if the program named one.
+unsafe fn flexible(count: *const Offset, datatype: *const c_int) -> Option<Buffer> {
+    if datatype.is_null() {
+        return None;
+    }
+    // SAFETY: what is not null is there.
+    let count = if count.is_null() { 1 } else { unsafe { *count } };
+    // SAFETY: it is not null.
+    Some(Buffer::Flexible(count, to_datatype(unsafe { *datatype })))
+}
+
+/// As many numbers as there are dimensions; ones where the program gave too few.
+fn fitted(mut list: Vec<Offset>, rank: usize) -> Vec<Offset> {
+    list.resize(rank, 1);
+    list
+}
+
+/// In C's order.
+fn for_c(list: &[Offset], base: Offset) -> Vec<Offset> {
+    list.iter().rev().map(|number| number.wrapping_sub(base)).collect()
+}
+
+/// Has `act` work on memory without gaps: the values themselves, or a copy of them.
+unsafe fn on_dense(
+    values: &Values,
+    call: Call,
+    act: impl FnOnce(Call, *mut c_void) -> c_int,
+) -> c_int {
+    if values.is_dense() {
+        return act(call, values.base().cast());
+    }
+    if call.operation == Operation::IGet {
+        let why = "a posted read into a part of an array with gaps, whose shape is not the count's";
+        return told(NC_EINVAL, why);
+    }
+    // SAFETY: the array is the program's.
+    let mut copy = unsafe { values.pack() };
+    let code = act(call.copied(), copy.as_mut_ptr().cast());
+    if !call.puts() {
+        // SAFETY: the same array.
+        unsafe { values.unpack(&copy) };
+    }
+    code
+}
+
+/// A rank that names no variable takes part in a collective call with nothing.
+unsafe fn take_part(ncid: c_int, varid: c_int, call: Call, memory: MemoryType, req: *mut c_int) {
+    let buffer = Buffer::Typed(memory);
+    let nothing = std::ptr::null_mut();
+    // SAFETY: the call fails before it looks at any pointer.
+    unsafe {
+        transfer::one(
+            ncid,
+            varid.wrapping_sub(1),
+            call,
+            Slab::Vara,
+            [null(); 4],
+            nothing,
+            buffer,
+            req,
+        )
+    };
+}
+
+/// `nf90mpi_put_var` and its kin.
+pub(crate) unsafe fn var(
+    call: Call,
+    memory: MemoryType,
+    ncid: *const c_int,
+    varid: *const c_int,
+    values: Values,
+    indexes: Indexes,
+    (bufcount, buftype): (*const Offset, *const c_int),
+    req: *mut c_int,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let (ncid, varid) = (*ncid, *varid);
+        let rank = match rank_of(ncid, varid) {
+            Ok(rank) => rank,
+            Err(code) => {
+                take_part(ncid, varid, call, memory, req);
+                return code;
+            }
+        };
+        let buffer = flexible(bufcount, buftype);
+        let given = indexes.map(|index| offsets(index).map(|list| fitted(list, rank)));
+        let [start, count, stride, map] = given;
+        let start = for_c(&start.unwrap_or_else(|| vec![1; rank]), 1);
+        let send = |call, slab, lists: [&[Offset]; 4], address| {
+            let places = lists.map(|list| if list.is_empty() { null() } else { list.as_ptr() });
+            let buffer = buffer.unwrap_or(Buffer::Typed(memory));
+            transfer::one(ncid, varid.wrapping_sub(1), call, slab, places, address, buffer, req)
+        };
+        if values.shape().is_empty() {
+            return send(call, Slab::Var1, [&start, &[], &[], &[]], values.base().cast());
+        }
+        let count = count.unwrap_or_else(|| {
+            fitted(values.shape().iter().map(|len| *len as Offset).collect(), rank)
+        });
+        let strides = for_c(stride.as_deref().unwrap_or(&vec![1; rank]), 0);
+        let counts = for_c(&count, 0);
+        if let Some(map) = map {
+            let map = for_c(&map, 0);
+            return on_dense(&values, call, |call, address| {
+                send(call, Slab::Varm, [&start, &counts, &strides, &map], address)
+            });
+        }
+        // A part of an array is read and written in place where that can be said.
+        let in_place = !values.is_dense() && buffer.is_none();
+        if let Some(map) = values.map_for(&count).filter(|_| in_place) {
+            let map = for_c(&map, 0);
+            let address = values.base().cast();
+            return send(call, Slab::Varm, [&start, &counts, &strides, &map], address);
+        }
+        on_dense(&values, call, |call, address| match stride.is_some() {
+            true => send(call, Slab::Vars, [&start, &counts, &strides, &[]], address),
+            false => send(call, Slab::Vara, [&start, &counts, &[], &[]], address),
+        })
+    }
+}
+
+/// `nf90mpi_put_varn` and its kin of one value, at the first of the starts.
+pub(crate) unsafe fn varn_one(
+    call: Call,
+    memory: MemoryType,
+    ncid: *const c_int,
+    varid: *const c_int,
+    address: *mut c_void,
+    start: *const Descriptor,
+    req: *mut c_int,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let (ncid, varid) = (*ncid, *varid);
+        let rank = match rank_of(ncid, varid) {
+            Ok(rank) => rank,
+            Err(code) => {
+                take_part(ncid, varid, call, memory, req);
+                return code;
+            }
+        };
+        let first = columns(start).and_then(|columns| columns.into_iter().next());
+        let start = for_c(&fitted(first.unwrap_or_default(), rank), 1);
+        let places = [start.as_ptr(), null(), null(), null()];
+        let buffer = Buffer::Typed(memory);
+        transfer::one(ncid, varid.wrapping_sub(1), call, Slab::Var1, places, address, buffer, req)
+    }
+}
+
+/// `nf90mpi_put_varn` and its kin of arrays.
+pub(crate) unsafe fn varn(
+    call: Call,
+    memory: MemoryType,
+    ncid: *const c_int,
+    varid: *const c_int,
+    values: Values,
+    num: *const c_int,
+    (start, count): (*const Descriptor, *const Descriptor),
+    req: *mut c_int,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let (ncid, varid, num) = (*ncid, *varid, *num);
+        let rank = match rank_of(ncid, varid) {
+            Ok(rank) => rank,
+            Err(code) => {
+                take_part(ncid, varid, call, memory, req);
+                return code;
+            }
+        };
+        let lists = |array: *const Descriptor, base: Offset| {
+            let mut columns = columns(array).unwrap_or_default();
+            columns.resize(len(num), Vec::new());
+            let numbers = columns.into_iter().flat_map(|list| for_c(&fitted(list, rank), base));
+            Lists::of(numbers.collect(), rank, len(num))
+        };
+        let (starts, counts) = (lists(start, 1), lists(count, 0));
+        on_dense(&values, call, |call, address| {
+            let (starts, counts) = (starts.as_ptr(), counts.as_ptr());
+            let buffer = Buffer::Typed(memory);
+            transfer::list(
+                ncid,
+                varid.wrapping_sub(1),
+                call,
+                num,
+                starts,
+                counts,
+                address,
+                buffer,
+                req,
+            )
+        })
+    }
+}
+
+/// `nf90mpi_put_vard` and its kin.
+pub(crate) unsafe fn vard(
+    call: Call,
+    ncid: *const c_int,
+    varid: *const c_int,
+    filetype: *const c_int,
+    values: Values,
+    bufcount: *const Offset,
+    buftype: *const c_int,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let filetype = to_datatype(*filetype);
+        let buffer = Buffer::Flexible(*bufcount, to_datatype(*buftype));
+        on_dense(&values, call, |call, address| {
+            crate::filetype::call(*ncid, (*varid).wrapping_sub(1), call, filetype, address, buffer)
+        })
+    }
+}
+
+/// `nf90mpi_put_att` of values; a text has its trailing blanks taken off before.
+pub(crate) unsafe fn put_att(
+    memory: MemoryType,
+    xtype: c_int,
+    ncid: *const c_int,
+    varid: *const c_int,
+    name: (*const c_char, usize),
+    values: Values,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let name = to_text(name.0, name.1);
+        let bytes = values.pack();
+        let mut len = values.elements();
+        if memory == MemoryType::Text {
+            len = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
+        }
+        let (name, bytes) = (name.as_ptr(), bytes.as_ptr().cast());
+        crate::attribute::put(
+            *ncid,
+            (*varid).wrapping_sub(1),
+            name,
+            xtype,
+            len as Offset,
+            bytes,
+            Some(memory),
+        )
+    }
+}
+
+/// `nf90mpi_get_att` of values.
+pub(crate) unsafe fn get_att(
+    memory: MemoryType,
+    ncid: *const c_int,
+    varid: *const c_int,
+    name: (*const c_char, usize),
+    values: Values,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says. The attribute is read into memory of its own,
+    // because it may be longer than the array.
+    unsafe {
+        let (ncid, varid, name) = (*ncid, (*varid).wrapping_sub(1), to_text(name.0, name.1));
+        let mut len: Offset = 0;
+        // A wrong name is told by the second call.
+        let _ = ncmpi_inq_attlen(ncid, varid, name.as_ptr(), &mut len);
+        let mut bytes = values.pack();
+        if memory == MemoryType::Text {
+            bytes.fill(b' ');
+        }
+        let room = bytes.len().max(usize::try_from(len).unwrap_or(0) * memory.size());
+        bytes.resize(room, 0);
+        let place = bytes.as_mut_ptr().cast();
+        let code = crate::attribute::get(ncid, varid, name.as_ptr(), place, Some(memory));
+        values.unpack(&bytes);
+        code
+    }
+}
+
+pub(crate) unsafe fn enddef(
+    ncid: *mut c_int,
+    h_minfree: *mut Offset,
+    v_align: *mut Offset,
+    v_minfree: *mut Offset,
+    r_align: *mut Offset,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let places = [h_minfree, v_align, v_minfree, r_align];
+        if places.iter().all(|place| place.is_null()) {
+            return ncmpi_enddef(*ncid);
+        }
+        let or = |place: *mut Offset, other| if place.is_null() { other } else { *place };
+        ncmpi__enddef(*ncid, or(h_minfree, 0), or(v_align, 4), or(v_minfree, 0), or(r_align, 4))
+    }
+}
+
+pub(crate) unsafe fn inquire(
+    ncid: *mut c_int,
+    ndimensions: *mut c_int,
+    nvariables: *mut c_int,
+    nattributes: *mut c_int,
+    unlimiteddimid: *mut c_int,
+    formatnum: *mut c_int,
+) -> c_int {
+    let (mut dims, mut vars, mut atts, mut unlimited, mut format) = (0, 0, 0, 0, 0);
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let mut code = nfmpi_inq_(ncid, &mut dims, &mut vars, &mut atts, &mut unlimited);
+        if code == 0 && !formatnum.is_null() {
+            code = ncmpi_inq_format(*ncid, &mut format);
+        }
+        if code == 0 {
+            give(ndimensions, dims);
+            give(nvariables, vars);
+            give(nattributes, atts);
+            give(unlimiteddimid, unlimited);
+            give(formatnum, format);
+        }
+        code
+    }
+}
+
+pub(crate) unsafe fn inquire_dimension(
+    ncid: *mut c_int,
+    dimid: *mut c_int,
+    name: *mut c_char,
+    len: *mut Offset,
+    name_len: usize,
+) -> c_int {
+    let (mut text, mut length) = (TextOut::new(name, name_len), 0);
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let code = ncmpi_inq_dim(*ncid, (*dimid).wrapping_sub(1), text.place(), &mut length);
+        if code == 0 {
+            text.give();
+            give(len, length);
+        }
+        code
+    }
+}
+
+pub(crate) unsafe fn inquire_variable(
+    ncid: *mut c_int,
+    varid: *mut c_int,
+    name: *mut c_char,
+    xtype: *mut c_int,
+    ndims: *mut c_int,
+    dimids: *const Descriptor,
+    natts: *mut c_int,
+    name_len: usize,
+) -> c_int {
+    let mut text = TextOut::new(name, name_len);
+    let (mut ty, mut atts) = (0, 0);
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let rank = match rank_of(*ncid, *varid) {
+            Ok(rank) => rank,
+            Err(code) => return code,
+        };
+        let (mut ids, mut count) = (vec![0; rank], 0);
+        let (id, dims) = ((*varid).wrapping_sub(1), ids.as_mut_ptr());
+        let code = ncmpi_inq_var(*ncid, id, text.place(), &mut ty, &mut count, dims, &mut atts);
+        if code != 0 {
+            return code;
+        }
+        text.give();
+        give(xtype, ty);
+        give(ndims, count);
+        give(natts, atts);
+        if dimids.is_null() {
+            return 0;
+        }
+        let places = Values::array(dimids, 1, size_of::<c_int>());
+        if places.elements() < rank {
+            return NC_EINVAL;
+        }
+        let bytes: Vec<u8> = ids.iter().rev().flat_map(|id| (id + 1).to_ne_bytes()).collect();
+        places.unpack(&bytes);
+        0
+    }
+}
+
+pub(crate) unsafe fn inquire_attribute(
+    ncid: *mut c_int,
+    varid: *mut c_int,
+    name: *mut c_char,
+    xtype: *mut c_int,
+    len: *mut Offset,
+    attnum: *mut c_int,
+    name_len: usize,
+) -> c_int {
+    let (mut ty, mut length, mut number) = (0, 0, 0);
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let name = to_text(name, name_len);
+        let (ncid, varid) = (*ncid, (*varid).wrapping_sub(1));
+        let mut code = ncmpi_inq_att(ncid, varid, name.as_ptr(), &mut ty, &mut length);
+        if code == 0 && !attnum.is_null() {
+            code = ncmpi_inq_attid(ncid, varid, name.as_ptr(), &mut number);
+        }
+        if code == 0 {
+            give(xtype, ty);
+            give(len, length);
+            give(attnum, number + 1);
+        }
+        code
+    }
+}
+
+pub(crate) unsafe fn def_var_scalar(
+    ncid: *mut c_int,
+    name: *mut c_char,
+    xtype: *mut c_int,
+    varid: *mut c_int,
+    name_len: usize,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe { nfmpi_def_var_(ncid, name, xtype, &0, null(), varid, name_len) }
+}
+
+pub(crate) unsafe fn def_var_onedim(
+    ncid: *mut c_int,
+    name: *mut c_char,
+    xtype: *mut c_int,
+    dimids: *mut c_int,
+    varid: *mut c_int,
+    name_len: usize,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe { nfmpi_def_var_(ncid, name, xtype, &1, dimids, varid, name_len) }
+}
+
+pub(crate) unsafe fn def_var_manydims(
+    ncid: *mut c_int,
+    name: *mut c_char,
+    xtype: *mut c_int,
+    dimids: *const Descriptor,
+    varid: *mut c_int,
+    name_len: usize,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let ids = Integers::of(dimids);
+        let count = ids.list.len() as c_int;
+        nfmpi_def_var_(ncid, name, xtype, &count, ids.list.as_ptr(), varid, name_len)
+    }
+}
+
+/// A list of integers of the program, which may have gaps.
+struct Integers {
+    values: Values,
+    list: Vec<c_int>,
+}
+
+impl Integers {
+    unsafe fn of(array: *const Descriptor) -> Integers {
+        // SAFETY: the descriptor is of an array with one dimension.
+        let values = unsafe { Values::array(array, 1, size_of::<c_int>()) };
+        // SAFETY: the array is the program's.
+        let bytes = unsafe { values.pack() };
+        let integer = |b: &[u8]| c_int::from_ne_bytes([b[0], b[1], b[2], b[3]]);
+        Integers { values, list: bytes.chunks_exact(4).map(integer).collect() }
+    }
+
+    /// As many places as a function of C may write.
+    fn with_room(mut self, count: usize) -> Integers {
+        if self.list.len() < count {
+            self.list.resize(count, 0);
+        }
+        self
+    }
+
+    unsafe fn give(&self) {
+        let bytes: Vec<u8> = self.list.iter().flat_map(|number| number.to_ne_bytes()).collect();
+        // SAFETY: the array is the program's, which lets it be written.
+        unsafe { self.values.unpack(&bytes) };
+    }
+}
+
+pub(crate) unsafe fn inq_files_opened(nfiles: *mut c_int, ncids: *const Descriptor) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let mut count = 0;
+        let code = ncmpi_inq_files_opened(&mut count, std::ptr::null_mut());
+        if code != 0 {
+            return code;
+        }
+        let mut list = Integers::of(ncids).with_room(len(count));
+        let code = ncmpi_inq_files_opened(nfiles, list.list.as_mut_ptr());
+        list.give();
+        code
+    }
+}
+
+unsafe fn on_requests(
+    num: *mut c_int,
+    req: *const Descriptor,
+    st: *const Descriptor,
+    act: impl FnOnce(*const c_int, *mut c_int) -> c_int,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let count = len(*num);
+        let requests = Integers::of(req).with_room(count);
+        let mut statuses = Integers::of(st).with_room(count);
+        let code = act(requests.list.as_ptr(), statuses.list.as_mut_ptr());
+        statuses.give();
+        code
+    }
+}
+
+pub(crate) unsafe fn wait(
+    ncid: *mut c_int,
+    num: *mut c_int,
+    req: *const Descriptor,
+    st: *const Descriptor,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe { on_requests(num, req, st, |req, st| nfmpi_wait_(ncid, num, req, st)) }
+}
+
+pub(crate) unsafe fn wait_all(
+    ncid: *mut c_int,
+    num: *mut c_int,
+    req: *const Descriptor,
+    st: *const Descriptor,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe { on_requests(num, req, st, |req, st| nfmpi_wait_all_(ncid, num, req, st)) }
+}
+
+pub(crate) unsafe fn cancel(
+    ncid: *mut c_int,
+    num: *mut c_int,
+    req: *const Descriptor,
+    st: *const Descriptor,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe { on_requests(num, req, st, |req, st| nfmpi_cancel_(ncid, num, req, st)) }
+}
+
+/// The procedures of the module, made from its table.
+#[allow(non_snake_case)]
+pub mod procedures {
+    use std::ptr::null_mut;
+
+    use super::*;
+
+    include!(concat!(env!("OUT_DIR"), "/module.rs"));
+}

@@ -1,0 +1,152 @@
+//! What lists of blocks were in the log's space, so that the same list is not worked out again.
+//!
+//! Programs write hundreds of variables over one decomposition, step after step. A list is
+//! recognised by the selection that holds it or, if that is another one, by its numbers, without
+//! the record that all of its blocks are in.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use esker_format::log::Footprint;
+
+use super::parts::{Part, each_part};
+use crate::plan::Extent;
+use crate::selection::Slabs;
+
+/// Lists shorter than this are quicker to check than to look up.
+const WORTH: usize = 16;
+
+/// Bytes that the memo may take; beyond it, it is emptied.
+const MOST: usize = 64 << 20;
+
+/// A list in the log's space: entries of one record.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    pub(crate) elements: u64,
+    pub(crate) items: Vec<Item>,
+}
+
+/// One entry of a list.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) first: u64,
+    pub(crate) footprint: Arc<Footprint>,
+    pub(crate) elements: Range<u64>,
+}
+
+/// The variable's shape without the record dimension, and whether it has one.
+pub(crate) type Frame = (Vec<u64>, bool);
+
+#[derive(Debug, Default)]
+pub(crate) struct Memo {
+    kept: Vec<Kept>,
+    by_numbers: HashMap<u64, Vec<usize>>,
+    /// Selections that were met, which of the kept they are, and in which record.
+    met: HashMap<usize, Vec<(Arc<Slabs>, usize, u64)>>,
+    memory: usize,
+}
+
+#[derive(Debug)]
+struct Kept {
+    slabs: Arc<Slabs>,
+    frame: Frame,
+    parts: Arc<Parts>,
+}
+
+impl Memo {
+    /// Whether the list is worth asking about.
+    pub(crate) fn is_for(slabs: &Slabs) -> bool {
+        slabs.len >= WORTH && slabs.stride.is_empty() && slabs.start.len() == slabs.count.len()
+    }
+
+    /// The list's parts and its record.
+    pub(crate) fn find(&mut self, slabs: &Arc<Slabs>, frame: &Frame) -> Option<(Arc<Parts>, u64)> {
+        let pointer = Arc::as_ptr(slabs) as usize;
+        let met = self.met.get(&pointer).into_iter().flatten();
+        for (_, number, record) in met {
+            let kept = &self.kept[*number];
+            if kept.frame == *frame {
+                return Some((kept.parts.clone(), *record));
+            }
+        }
+        let record = common_record(slabs, frame)?;
+        let candidates = self.by_numbers.get(&hash(slabs, frame))?;
+        let same = |number: &&usize| {
+            let kept = &self.kept[**number];
+            kept.frame == *frame && equal(&kept.slabs, slabs, frame)
+        };
+        let number = *candidates.iter().find(same)?;
+        let parts = self.kept[number].parts.clone();
+        self.meet(slabs, number, record);
+        Some((parts, record))
+    }
+
+    /// Remembers what the list is: its checked extent. Gives it back if it cannot be kept,
+    /// because its blocks are in several records.
+    pub(crate) fn insert(
+        &mut self,
+        slabs: &Arc<Slabs>,
+        frame: &Frame,
+        extent: &mut Extent,
+        record_step: u64,
+        elements: u64,
+    ) -> Option<(Arc<Parts>, u64)> {
+        let record = common_record(slabs, frame)?;
+        let mut items = Vec::new();
+        let mut memory = 0;
+        let keep = |part: Part<'_>| -> Result<(), std::convert::Infallible> {
+            let Part { first, shape, elements, .. } = part;
+            let footprint = Arc::new(shape.footprint());
+            memory += footprint.memory() + size_of::<Item>();
+            items.push(Item { first, footprint, elements });
+            Ok(())
+        };
+        let Ok(()) = each_part(extent, record_step, keep);
+        let parts = Arc::new(Parts { elements, items });
+        self.memory += memory;
+        if self.memory > MOST {
+            *self = Memo { memory, ..Memo::default() };
+        }
+        let number = self.kept.len();
+        self.kept.push(Kept { slabs: slabs.clone(), frame: frame.clone(), parts: parts.clone() });
+        self.by_numbers.entry(hash(slabs, frame)).or_default().push(number);
+        self.meet(slabs, number, record);
+        Some((parts, record))
+    }
+
+    fn meet(&mut self, slabs: &Arc<Slabs>, number: usize, record: u64) {
+        self.memory += (slabs.start.len() + slabs.count.len()) * size_of::<u64>();
+        let pointer = Arc::as_ptr(slabs) as usize;
+        // The selection is held, so that nothing else can come to lie where it is.
+        self.met.entry(pointer).or_default().push((slabs.clone(), number, record));
+    }
+}
+
+/// The record that all blocks are in; 0 without records; `None` when they are in several.
+fn common_record(slabs: &Slabs, (_, is_record): &Frame) -> Option<u64> {
+    if !is_record {
+        return Some(0);
+    }
+    let record = *slabs.start.first()?;
+    let starts = slabs.start.iter().step_by(slabs.rank);
+    let counts = slabs.count.iter().step_by(slabs.rank);
+    starts.zip(counts).all(|(start, count)| (*start, *count) == (record, 1)).then_some(record)
+}
+
+/// The numbers of a list without those of the record dimension.
+fn numbers<'s>(slabs: &'s Slabs, (_, is_record): &Frame) -> impl Iterator<Item = &'s u64> {
+    let skip = usize::from(*is_record);
+    let of = move |list: &'s [u64]| list.chunks(slabs.rank.max(1)).flat_map(move |c| &c[skip..]);
+    of(&slabs.start).chain(of(&slabs.count))
+}
+
+fn equal(a: &Slabs, b: &Slabs, frame: &Frame) -> bool {
+    (a.rank, a.len) == (b.rank, b.len) && numbers(a, frame).eq(numbers(b, frame))
+}
+
+fn hash(slabs: &Slabs, frame: &Frame) -> u64 {
+    const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |hash: u64, n: &u64| (hash.rotate_left(5) ^ n).wrapping_mul(MIX);
+    frame.0.iter().fold(numbers(slabs, frame).fold(slabs.len as u64, mix), mix)
+}
