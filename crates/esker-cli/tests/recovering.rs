@@ -37,7 +37,7 @@ fn a_file_is_finished_and_its_logs_are_removed() {
     let dir = tempfile::tempdir().unwrap();
     let (path, bb) = died(dir.path());
     let (file, logs) = (path.to_str().unwrap(), bb.to_str().unwrap());
-    let look = good(&["recover", file, "--dir", logs, "--look"]);
+    let look = good(&["recover", file, "--dir", logs, "--dry-run"]);
     assert!(look.contains("2 writes of 2 logs to be replayed"), "{look}");
     assert_ne!(values(&path), [1, 2, 1, 2]);
     let said = good(&["recover", file, "--dir", logs]);
