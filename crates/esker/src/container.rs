@@ -245,6 +245,8 @@ impl Container {
         };
         let decoded = Header::decode(&manifest.header, u64::MAX);
         let header = decoded.map_err(|source| Error::Decode { path: base.path.clone(), source })?;
+        // The view counts on variables that do not overlap.
+        crate::sound::require(&base.path, &header)?;
         let mut container = Container::new(base, &header, manifest.version, manifest.sessions);
         container.committed = manifest.header;
         container.next = base.comm.max_u64(next)?;
