@@ -23,9 +23,9 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Opens the dataset at `path` with a window of at most `capacity` bytes.
+    /// Opens the dataset at `path`, as it is stored, with a window of at most `capacity` bytes.
     pub(crate) fn open(store: Arc<dyn Store>, path: &Path, capacity: u64) -> esker::Result<Source> {
-        let dataset = Dataset::open_with(path, OpenOptions::new().store(store))?;
+        let dataset = Dataset::open_with(path, OpenOptions::new().store(store).raw(true))?;
         let file = dataset.classic_file()?;
         let capacity = capacity.max(8);
         Ok(Source { dataset, file, window: Vec::new(), at: 0, capacity })

@@ -624,7 +624,7 @@ pub(crate) fn publish(
 }
 
 /// A number that no other session has.
-fn identity() -> u64 {
+pub(crate) fn identity() -> u64 {
     // The standard library seeds its maps from the system's random numbers.
     RandomState::new().build_hasher().finish()
 }

@@ -60,10 +60,13 @@
 mod access;
 mod appending;
 mod base;
+mod burst;
 mod commit;
 mod common;
+mod conflict;
 mod container;
 mod dataset;
+mod decomposed;
 mod define;
 mod direct;
 mod engine;
@@ -99,9 +102,11 @@ mod wire;
 
 pub use access::Outcomes;
 pub use base::read_header_noting;
+pub use burst::{FlushToken, RecoverOptions, Recovery, recover};
 pub use dataset::Dataset;
+pub use decomposed::{Decomposition, DecompositionId};
 pub use define::{Define, EnddefError};
-pub use error::{Error, MemoryError, Result, SelectionError};
+pub use error::{DecompositionError, Error, MemoryError, Result, SelectionError};
 pub use esker_comm::{Communicator, SelfComm, launch};
 pub use esker_format::{
     Alignment, Attribute, Char, DataLayout, DimId, DimLen, Dimension, ExternalType, Header,
@@ -117,9 +122,9 @@ pub use log::LogDamage;
 pub use memory::MemoryLayout;
 pub use options::{CreateOptions, FillMode, OpenOptions};
 pub use recovery::{
-    ContainerFacts, Examination, FaultKind, LogFault, RecoverOptions, RecoveredLog, Recovery,
-    SessionFacts, Superseded, TornTail, container_facts, container_header, examine, is_container,
-    recover,
+    ContainerFacts, ContainerRecoverOptions, ContainerRecovery, Examination, FaultKind, LogFault,
+    RecoveredLog, SessionFacts, Superseded, TornTail, container_facts, container_header, examine,
+    is_container, recover_container,
 };
 pub use report::{Phases, Report, Strategy};
 pub use request::{RequestId, Requests};

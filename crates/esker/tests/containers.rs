@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex};
 
 use bounded::on_ranks;
 use esker::{
-    Communicator, CreateOptions, Dataset, DimLen, Error, ExternalType, Hints, Layout, OpenOptions,
-    RecoverOptions, Recovery, Selection, SelfComm, VarId,
+    Communicator, ContainerRecoverOptions, ContainerRecovery, CreateOptions, Dataset, DimLen,
+    Error, ExternalType, Hints, Layout, OpenOptions, Selection, SelfComm, VarId,
 };
 use esker_comm::ThreadWorld;
 use esker_store::{CreateMode, Fault, FaultyStore, MemoryStore, Store};
@@ -160,9 +160,15 @@ fn session(
     Ok(())
 }
 
-fn recover(store: &MemoryStore) -> Recovery {
+fn recover(store: &MemoryStore) -> ContainerRecovery {
     let store: Arc<dyn Store> = Arc::new(store.clone());
-    esker::recover(&store, Path::new(PATH), RecoverOptions::default(), &mut |_, _| {}).unwrap()
+    esker::recover_container(
+        &store,
+        Path::new(PATH),
+        ContainerRecoverOptions::default(),
+        &mut |_, _| {},
+    )
+    .unwrap()
 }
 
 /// What must be true of a container after something happened to its writer.
@@ -414,7 +420,8 @@ fn check_damaged(store: &MemoryStore, expected: &Seen, older: &[Seen], what: &st
         Ok(_) => {}
         Err(error) => assert!(names_its_place(&error.to_string()), "{what}: {error}"),
     }
-    let Ok(recovery) = esker::recover(&shared, path, RecoverOptions::default(), &mut |_, _| {})
+    let Ok(recovery) =
+        esker::recover_container(&shared, path, ContainerRecoverOptions::default(), &mut |_, _| {})
     else {
         return newest_is_whole;
     };
@@ -635,12 +642,13 @@ fn of_two_writers_one_gets_an_error_that_says_why() {
     let recovery = recover(&store);
     assert_eq!((recovery.made, recovery.superseded.len()), (None, 1), "{recovery:?}");
     let shared: Arc<dyn Store> = Arc::new(store.clone());
-    let options = RecoverOptions { superseded: true, ..RecoverOptions::default() };
+    let options =
+        ContainerRecoverOptions { superseded: true, ..ContainerRecoverOptions::default() };
     let path = Path::new(PATH);
-    let dry = RecoverOptions { dry_run: true, ..options };
-    let would = esker::recover(&shared, path, dry, &mut |_, _| {}).unwrap();
+    let dry = ContainerRecoverOptions { dry_run: true, ..options };
+    let would = esker::recover_container(&shared, path, dry, &mut |_, _| {}).unwrap();
     assert_eq!(see(&store).unwrap(), seen, "a dry run changes nothing");
-    let did = esker::recover(&shared, path, options, &mut |_, _| {}).unwrap();
+    let did = esker::recover_container(&shared, path, options, &mut |_, _| {}).unwrap();
     assert_eq!(would, did);
     assert_eq!(see(&store).unwrap().fixed[..2], [1, 2]);
 }

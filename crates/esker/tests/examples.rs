@@ -48,6 +48,16 @@ fn log_makes_a_container_whose_versions_can_be_read() {
 }
 
 #[test]
+fn decomposed_variables_are_read_as_arrays() {
+    made_by("decomposed", |dataset, said| {
+        let expected: Vec<f64> = (0..3000).map(f64::from).collect();
+        assert_eq!(values(dataset, "heat"), expected);
+        assert_eq!(said.lines().count(), 4);
+        assert!(said.lines().all(|line| line.contains("3 runs in 3 steps")), "{said}");
+    });
+}
+
+#[test]
 fn a_distributed_array_is_one_array_in_the_file() {
     made_by("distributed_array", |dataset, _| {
         let t = values(dataset, "temperature");

@@ -157,6 +157,28 @@ fn random_lives_under_open_mpi_agree_with_the_model_and_with_python() {
     scenarios_pass(OPEN_MPI);
 }
 
+fn decomposed_pass(mpi: Mpi) {
+    if !mpi.is_here() {
+        return;
+    }
+    let _alone = alone();
+    for ranks in [1, 2, 4, 7] {
+        let dir = tempfile::tempdir().unwrap();
+        let first = (20_000 * ranks).to_string();
+        mpi.passes(ranks, &["decomposed", dir.path().to_str().unwrap(), &first, "6"]);
+    }
+}
+
+#[test]
+fn decomposed_variables_under_mpich_agree_with_the_model() {
+    decomposed_pass(MPICH);
+}
+
+#[test]
+fn decomposed_variables_under_open_mpi_agree_with_the_model() {
+    decomposed_pass(OPEN_MPI);
+}
+
 /// Every file in a folder is valid for PnetCDF's validator and holds for netCDF4-python what
 /// is noted beside it.
 fn others_agree(dir: &Path) {
@@ -321,8 +343,8 @@ fn a_killed_rank_leaves_a_container_with_what_was_synced() {
         whole(&ds, "as it was left");
         let store: Arc<dyn esker_store::Store> = Arc::new(esker_store::LocalStore);
         let recover = || {
-            let options = esker::RecoverOptions::default();
-            esker::recover(&store, &path, options, &mut |_, _| {}).unwrap()
+            let options = esker::ContainerRecoverOptions::default();
+            esker::recover_container(&store, &path, options, &mut |_, _| {}).unwrap()
         };
         let first = recover();
         behind += usize::from(first.made.is_some());

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use esker::{Alignment, Layout, Version};
+use esker_tools::Unseen;
 use esker_tools::copy::{self, CopyError, CopyOptions, DimRange};
 
 use super::history;
@@ -27,7 +28,8 @@ Examples:
   esker copy run.nc part.nc -d time,0,119,12        every 12th of the first 120 records
   esker copy run.nc fixed.nc -u --align 4k          no unlimited dimension, variables aligned
   esker copy run.nc run.esk --layout log            into a container of logs
-  esker copy run.esk part.nc --vars tas             out of one")]
+  esker copy run.esk part.nc --vars tas             out of one
+  mpiexec -n 8 esker copy --canonical run.nc all.nc decomposed variables as ordinary ones")]
 pub(super) struct Arguments {
     /// The file or container to read
     #[arg(value_name = "IN")]
@@ -64,6 +66,10 @@ pub(super) struct Arguments {
     /// their values
     #[arg(long)]
     convert_types: bool,
+    /// Make decomposed variables ordinary ones, and leave out their maps; under mpiexec all ranks
+    /// share the work
+    #[arg(long, conflicts_with_all = ["vars", "exclude", "dims", "fix_unlimited", "convert_types"])]
+    canonical: bool,
     /// Replace OUT if it exists
     #[arg(short = 'O', long, alias = "force")]
     overwrite: bool,
@@ -74,6 +80,13 @@ fn layout(name: &str) -> Result<Layout, String> {
         "classic" => Ok(Layout::Classic),
         "log" => Ok(Layout::Log),
         _ => Err("use classic or log".into()),
+    }
+}
+
+impl Arguments {
+    /// Whether every rank takes part.
+    pub(super) fn is_parallel(&self) -> bool {
+        self.canonical
     }
 }
 
@@ -97,10 +110,26 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
         overwrite: arguments.overwrite,
         ..CopyOptions::default()
     };
-    let mut bar = screen.bar("copying");
-    let mut progress = |done, total| bar.update(done, total);
-    let copied = copy::copy(&arguments.input, &arguments.output, &options, &mut progress);
-    drop(bar);
+    let comm = match arguments.canonical {
+        true => Some(esker_comm::auto().map_err(Failure::sentence)?),
+        false => None,
+    };
+    let (input, output) = (&arguments.input, &arguments.output);
+    let copied = match comm {
+        Some(comm) if comm.rank() > 0 => {
+            // Rank 0 says what went wrong, and its exit code is the job's.
+            let _ = copy::canonical(input, output, &options, comm, &mut Unseen);
+            return Ok(Outcome::Good);
+        }
+        comm => {
+            let mut bar = screen.bar("copying");
+            let mut progress = |done, total| bar.update(done, total);
+            match comm {
+                Some(comm) => copy::canonical(input, output, &options, comm, &mut progress),
+                None => copy::copy(input, output, &options, &mut progress),
+            }
+        }
+    };
     let copied = copied.map_err(|error| match error {
         CopyError::Exists { .. } => {
             Failure::file(&arguments.output, "exists already (-O replaces it)")

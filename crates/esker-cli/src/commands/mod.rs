@@ -80,11 +80,11 @@ impl Command {
             // Started by `esker bench`, under mpiexec where ranks are MPI's.
             Command::BenchWorker(_) | Command::Demo(_) | Command::Replay(_) => true,
             Command::Info(arguments) => arguments.is_parallel(),
+            Command::Copy(arguments) => arguments.is_parallel(),
             Command::Dump(_)
             | Command::Gen(_)
             | Command::Check(_)
             | Command::Offsets(_)
-            | Command::Copy(_)
             | Command::Recover(_)
             | Command::Diff(_)
             | Command::Bench(_)

@@ -26,6 +26,7 @@
 //! lacks, and `transfer` moves the values in bounded memory: it reads through one window and
 //! writes the output from beginning to end.
 
+mod canonical;
 mod choose;
 mod container;
 mod convert;
@@ -38,13 +39,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use esker::{Alignment, DataLayout, Error, Header, Layout, NumRecs, Values, Version};
+use esker::{Alignment, DataLayout, Error, Header, Layout, NumRecs, Schema, Values, Version};
 use esker_store::{CreateMode, File, LocalStore, Store};
 
 use crate::progress::Progress;
 use crate::source::Source;
 use choose::Plan;
 
+pub use canonical::canonical;
 pub use error::CopyError;
 pub use range::DimRange;
 
@@ -216,21 +218,25 @@ fn finish(
 /// Puts `line` before the history there is, as NCO and CDO do. An attribute of that name that
 /// is not text is somebody's data, and stays.
 fn add_history(plan: &mut Plan, line: &str) {
-    let attrs = &mut plan.schema.attrs;
-    let before = attrs.get("history").map(|a| a.values.clone());
-    let text = match before {
-        None => Values::from(line),
-        Some(Values::Char(old)) if old.is_empty() => Values::from(line),
+    if let Some(text) = history(&plan.schema, line) {
+        // The name is good and text exists in every version, so this does not fail.
+        let _ = plan.schema.put_attr(esker::Owner::Global, "history", text);
+    }
+}
+
+/// The history with `line` before it; none where it is not text.
+fn history(schema: &Schema, line: &str) -> Option<Values> {
+    match schema.attr(esker::Owner::Global, "history") {
+        None => Some(Values::from(line)),
+        Some(Values::Char(old)) if old.is_empty() => Some(Values::from(line)),
         Some(Values::Char(old)) => {
             let mut text = line.as_bytes().to_vec();
             text.push(b'\n');
             text.extend(old);
-            Values::Char(text)
+            Some(Values::Char(text))
         }
-        Some(_) => return,
-    };
-    // The name is good and text exists in every version, so this does not fail.
-    let _ = plan.schema.put_attr(esker::Owner::Global, "history", text);
+        Some(_) => None,
+    }
 }
 
 fn place(plan: &Plan, output: &Path, options: &CopyOptions) -> Result<Header, CopyError> {

@@ -140,6 +140,11 @@ impl Index {
         }
     }
 
+    /// The bytes that it takes about.
+    pub(crate) fn budget(&self) -> usize {
+        self.budget
+    }
+
     /// Adds a log and gives its number; what it holds comes with [`Index::catch_up`].
     pub(crate) fn add(&mut self, log: LogSource) -> usize {
         self.logs.push(log);
@@ -187,7 +192,7 @@ impl Index {
     }
 
     fn take_in(&mut self, log: u32, at: u64, frame: Frame) -> Result<()> {
-        if frame.kind == FrameKind::Applied {
+        if frame.kind != FrameKind::Entries {
             return Ok(());
         }
         self.outline(log, &frame);
@@ -377,7 +382,11 @@ impl Index {
 }
 
 /// The footprint whose definition is there; `None` if it makes no sense.
-fn definition(log: &LogSource, place: Range<u64>, most: u64) -> Result<Option<Footprint>> {
+pub(crate) fn definition(
+    log: &LogSource,
+    place: Range<u64>,
+    most: u64,
+) -> Result<Option<Footprint>> {
     let mut bytes = vec![0; (place.end - place.start) as usize];
     let n = log.meta.read_at(place.start, &mut bytes)?;
     bytes.truncate(n);

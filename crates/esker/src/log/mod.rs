@@ -4,6 +4,8 @@
 //! are `known`. To read, the frames of each `source` go into the `index` (with a `tree` for
 //! intervals and `sorted` runs for footprints), and the `view` answers as if it were a file.
 
+mod cut;
+mod filtered;
 mod index;
 mod known;
 mod memo;
@@ -14,8 +16,9 @@ mod tree;
 mod view;
 mod writer;
 
-pub(crate) use index::Index;
+pub(crate) use filtered::{ATTRIBUTE as FILTERS, Filtered};
 pub use index::LogDamage;
+pub(crate) use index::{Index, definition};
 pub(crate) use memo::{Memo, Parts};
 pub(crate) use sorted::SortedRuns;
 pub(crate) use source::LogSource;

@@ -103,7 +103,7 @@ fn damaged_versions(store: &dyn Store, path: &Path) -> Result<Vec<u64>> {
 
 /// How to recover.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct RecoverOptions {
+pub struct ContainerRecoverOptions {
     /// Only say what would be done.
     pub dry_run: bool,
     /// Take in, too, what was never committed and has been passed over: sessions that ended
@@ -137,7 +137,7 @@ pub struct Superseded {
 
 /// What [`recover`] found and did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recovery {
+pub struct ContainerRecovery {
     /// The newest version that was whole.
     pub found: u64,
     /// The version that was made of what is whole (or would be, in a dry run); none when the
@@ -159,7 +159,7 @@ pub struct Recovery {
     pub superseded: Vec<Superseded>,
 }
 
-impl Recovery {
+impl ContainerRecovery {
     /// Whether everything was in order.
     pub fn is_clean(&self) -> bool {
         self.made.is_none() && self.faults.is_empty() && !self.mark
@@ -170,12 +170,12 @@ impl Recovery {
 /// damaged, and behind it what was written and never committed.
 ///
 /// Not while somebody writes to the container: the writer's next commit would fail.
-pub fn recover(
+pub fn recover_container(
     store: &Arc<dyn Store>,
     path: &Path,
-    options: RecoverOptions,
+    options: ContainerRecoverOptions,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Recovery> {
+) -> Result<ContainerRecovery> {
     let path = &store.resolve(path)?;
     let mark = !is_marked(&**store, path)?;
     if mark && !options.dry_run {
@@ -184,7 +184,7 @@ pub fn recover(
     let (manifest, newest) = newest_whole(&**store, path)?;
     let mut header = header_of(path, &manifest)?;
     let pool = ReadPool::new(store.clone(), OPEN_FILES);
-    let mut recovery = Recovery {
+    let mut recovery = ContainerRecovery {
         found: manifest.version,
         made: None,
         records: (records_of(&header), records_of(&header)),
@@ -319,7 +319,7 @@ impl Looked {
         listed: bool,
         adopt: bool,
         mut logs: Vec<LogRead>,
-        recovery: &mut Recovery,
+        recovery: &mut ContainerRecovery,
     ) -> Looked {
         let (mut entries, mut bytes) = (0, 0);
         for (part, log) in session.logs.iter().zip(&mut logs) {

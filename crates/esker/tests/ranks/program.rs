@@ -37,6 +37,12 @@ fn main() -> ExitCode {
             let (first, count) = (number(first), number(count));
             scenarios(&comm, Path::new(dir), first..first + count);
         }
+        ["decomposed", dir, first, count] => {
+            let (first, count) = (number(first), number(count));
+            for seed in first..first + count {
+                scenario::run_decomposed(seed, comm.clone(), &Path::new(dir).join("run.nc"));
+            }
+        }
         ["endless", dir] => endless(&comm, Path::new(dir)),
         ["endless-log", dir, files] => endless_log(&comm, Path::new(dir), files),
         ["redefine", dir] => redefine(&comm, Path::new(dir)),
@@ -45,7 +51,7 @@ fn main() -> ExitCode {
         ["hints", path] => tell_hints(&comm, Path::new(path)),
         _ => {
             eprintln!(
-                "esker-ranks scenario DIR FIRST COUNT | endless DIR | endless-log DIR FILES | redefine DIR | full PATH | interleave PATH | hints PATH"
+                "esker-ranks scenario DIR FIRST COUNT | decomposed DIR FIRST COUNT | endless DIR | endless-log DIR FILES | redefine DIR | full PATH | interleave PATH | hints PATH"
             );
             return ExitCode::FAILURE;
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use esker::{ContainerFacts, Dataset};
-use esker::{DimLen, Header, VarId, Variable};
+use esker::{Decomposition, DimLen, Header, VarId, Variable};
 use esker_store::LocalStore;
 use esker_tools::offsets::Offsets;
 use esker_tools::stats::Statistics;
@@ -21,6 +21,8 @@ pub(in crate::commands) struct Facts<'a> {
     pub(super) variables: Vec<VariableFacts<'a>>,
     /// What it is made of, if it is a container.
     pub(super) container: Option<ContainerFacts>,
+    /// The decomposition maps, each with how many of the variables it is for.
+    pub(super) maps: Vec<(Decomposition, usize)>,
 }
 
 /// What is told of a variable.
@@ -32,6 +34,8 @@ pub(in crate::commands) struct VariableFacts<'a> {
     /// Bytes of all its values, without padding.
     pub(super) bytes: u64,
     pub(super) statistics: Option<Statistics>,
+    /// The name of its map, if it is decomposed.
+    pub(super) map: Option<String>,
 }
 
 impl<'a> Facts<'a> {
@@ -61,6 +65,7 @@ impl<'a> Facts<'a> {
                 shape: names.zip(lengths).collect(),
                 bytes,
                 statistics: None,
+                map: None,
             })
         };
         let container = match dataset.container_version() {
@@ -75,7 +80,21 @@ impl<'a> Facts<'a> {
             records,
             file_len,
             variables: vars.iter().filter_map(facts_of).collect(),
+            maps: Vec::new(),
         })
+    }
+
+    /// Adds what decomposed variables stand for, from the dataset as it is read.
+    pub(super) fn add_maps(&mut self, dataset: &Dataset) {
+        self.maps = dataset.decompositions().into_iter().map(|map| (map, 0)).collect();
+        for fact in &mut self.variables {
+            let map = dataset.var(&fact.var.name).and_then(|var| dataset.decomposition(var));
+            let Ok(Some(map)) = map else { continue };
+            if let Some((_, count)) = self.maps.iter_mut().find(|(m, _)| m.name == map.name) {
+                *count += 1;
+            }
+            fact.map = Some(map.name);
+        }
     }
 
     /// The facts as JSON.
@@ -86,6 +105,18 @@ impl<'a> Facts<'a> {
             DimLen::Unlimited => {
                 json!({"name": &*dim.name, "length": self.records, "unlimited": true})
             }
+        };
+        let map = |(map, variables): &(Decomposition, usize)| {
+            json!({
+                "name": map.name,
+                "dimensions": map.dims,
+                "shape": map.shape,
+                "ranks": map.ranks,
+                "blocks": map.blocks,
+                "stored": map.stored,
+                "covered": map.covered,
+                "variables": variables,
+            })
         };
         let mut document = json!({
             "file": self.path,
@@ -103,6 +134,9 @@ impl<'a> Facts<'a> {
         if let Some(facts) = &self.container {
             document["container"] = container(facts);
         }
+        if !self.maps.is_empty() {
+            document["decompositions"] = self.maps.iter().map(map).collect();
+        }
         document
     }
 
@@ -118,6 +152,9 @@ impl<'a> Facts<'a> {
             "share": share,
             "attributes": attributes(fact.var.attrs.iter()),
         });
+        if let Some(map) = &fact.map {
+            value["decomposition"] = json!(map);
+        }
         if let Some(found) = &fact.statistics {
             value["statistics"] = json!({
                 "count": found.count,

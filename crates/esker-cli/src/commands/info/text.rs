@@ -23,6 +23,7 @@ pub(in crate::commands) fn write(
     container(screen, facts)?;
     dimensions(screen, facts)?;
     variables(screen, facts, verbose)?;
+    maps(screen, facts)?;
     statistics(screen, facts)?;
     if verbose {
         for fact in facts.variables.iter().filter(|fact| !fact.var.attrs.is_empty()) {
@@ -130,7 +131,7 @@ fn variables(screen: &mut Screen, facts: &Facts<'_>, verbose: bool) -> io::Resul
             fact.var.name.to_string(),
             fact.var.ty.to_string(),
             shape(fact),
-            if fact.record { "record".to_string() } else { "fixed".to_string() },
+            layout(fact),
             bytes(fact.bytes),
             share(fact.bytes, facts.whole_len()),
             text_of(fact.var, &["units"]),
@@ -149,6 +150,47 @@ fn variables(screen: &mut Screen, facts: &Facts<'_>, verbose: bool) -> io::Resul
         writeln!(screen, "  {}", screen.depth.faint(rest))?;
     }
     Ok(())
+}
+
+/// `record`, `fixed`, or with the map that it is decomposed by.
+fn layout(fact: &VariableFacts<'_>) -> String {
+    let layout = if fact.record { "record" } else { "fixed" };
+    match &fact.map {
+        Some(map) => format!("{layout}, by {map}"),
+        None => layout.to_string(),
+    }
+}
+
+/// The decomposition maps, what they are of and how much of it they have.
+fn maps(screen: &mut Screen, facts: &Facts<'_>) -> io::Result<()> {
+    let mut table = Table::new([
+        ("map", Side::Left),
+        ("of", Side::Left),
+        ("ranks", Side::Right),
+        ("blocks", Side::Right),
+        ("elements", Side::Right),
+        ("covered", Side::Right),
+        ("repeated", Side::Right),
+        ("variables", Side::Right),
+    ]);
+    for (map, variables) in &facts.maps {
+        let dims = map.dims.iter().zip(&map.shape).map(|(name, len)| format!("{name} {len}"));
+        let whole = map.shape.iter().product();
+        let covered = map.covered.map_or("?".to_string(), |n| share(n, whole));
+        let repeated =
+            map.covered.map_or("?".to_string(), |n| grouped(map.stored.saturating_sub(n)));
+        table.row([
+            map.name.clone(),
+            dims.collect::<Vec<_>>().join(" × "),
+            grouped(map.ranks),
+            grouped(map.blocks),
+            grouped(map.stored),
+            covered,
+            repeated,
+            grouped(*variables as u64),
+        ]);
+    }
+    section(screen, "decompositions", &table)
 }
 
 /// `time 12 × lat 72 × lon 144`

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use esker::{LogFault, RecoverOptions, Recovery};
+use esker::{ContainerRecoverOptions, ContainerRecovery, LogFault};
 use esker_store::{LocalStore, Store};
 use serde_json::{Value, json};
 
@@ -15,10 +15,11 @@ use crate::terminal::{Screen, json};
 
 pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     let store: Arc<dyn Store> = Arc::new(LocalStore);
-    let options = RecoverOptions { dry_run: arguments.dry_run, superseded: arguments.superseded };
+    let options =
+        ContainerRecoverOptions { dry_run: arguments.dry_run, superseded: arguments.superseded };
     let mut bar = screen.bar("reading the logs");
     let mut progress = |done, total| bar.update(done, total);
-    let recovered = esker::recover(&store, &arguments.path, options, &mut progress);
+    let recovered = esker::recover_container(&store, &arguments.path, options, &mut progress);
     drop(bar);
     let recovery = recovered.map_err(|error| Failure::file(&arguments.path, error))?;
     match arguments.json {
@@ -29,7 +30,11 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     Ok(if lost { Outcome::Bad } else { Outcome::Good })
 }
 
-fn text(arguments: &Arguments, screen: &mut Screen, recovery: &Recovery) -> io::Result<()> {
+fn text(
+    arguments: &Arguments,
+    screen: &mut Screen,
+    recovery: &ContainerRecovery,
+) -> io::Result<()> {
     let name = printable(&arguments.path.display().to_string());
     let depth = screen.depth;
     if recovery.mark {
@@ -81,7 +86,7 @@ fn text(arguments: &Arguments, screen: &mut Screen, recovery: &Recovery) -> io::
     }
 }
 
-fn document(arguments: &Arguments, recovery: &Recovery) -> Value {
+fn document(arguments: &Arguments, recovery: &ContainerRecovery) -> Value {
     let recovered = recovery.recovered.iter().map(|log| {
         json!({
             "session": log.session,
