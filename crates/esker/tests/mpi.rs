@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use esker::{Dataset, OpenOptions, Selection};
+use esker::{Dataset, OpenOptions, RecoverOptions, Selection};
 use esker_tools::Unseen;
 use esker_tools::check::{CheckOptions, Verdict, check};
 
@@ -179,6 +179,91 @@ fn decomposed_variables_under_open_mpi_agree_with_the_model() {
     decomposed_pass(OPEN_MPI);
 }
 
+/// The burst buffer of a directory, as the environment names it.
+fn burst_buffer(dir: &Path, more: &str) -> String {
+    let dir = dir.join("bb");
+    format!("nc_burst_buf=enable;nc_burst_buf_dirname={}{more}", dir.display())
+}
+
+fn scenarios_pass_behind_a_burst_buffer(mpi: Mpi) {
+    if !mpi.is_here() {
+        return;
+    }
+    let _alone = alone();
+    let more = [
+        "",
+        ";nc_burst_buf_shared_logs=enable",
+        ";nc_burst_buf_flush_buffer_size=300;esker_burst_limit=2000",
+    ];
+    for ((ranks, seeds), more) in efforts().into_iter().zip(more.iter().cycle()) {
+        let dir = tempfile::tempdir().unwrap();
+        let first = (70_000 + 10_000 * ranks).to_string();
+        let place = dir.path().to_str().unwrap();
+        let hints = burst_buffer(dir.path(), more);
+        let words: &[&str] = &[PROGRAM, "scenario", place, &first, &(seeds / 2).to_string()];
+        mpi.groups_pass(&[(ranks, words)], &[("PNETCDF_HINTS", &hints)]);
+        others_agree(dir.path());
+        // Close has removed the logs.
+        let left = fs::read_dir(dir.path().join("bb")).map_or(0, Iterator::count);
+        assert_eq!(left, 0);
+    }
+}
+
+#[test]
+fn a_burst_buffer_by_the_environment_changes_nothing_under_mpich() {
+    scenarios_pass_behind_a_burst_buffer(MPICH);
+}
+
+#[test]
+fn a_burst_buffer_by_the_environment_changes_nothing_under_open_mpi() {
+    scenarios_pass_behind_a_burst_buffer(OPEN_MPI);
+}
+
+/// How many ranks are killed; more with ESKER_KILLS.
+fn kills() -> u64 {
+    std::env::var("ESKER_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(15)
+}
+
+#[test]
+fn recover_finishes_the_file_of_a_rank_that_was_killed() {
+    if !MPICH.is_here() {
+        return;
+    }
+    let _alone = alone();
+    let mut replayed = 0;
+    for turn in 0..kills() {
+        let dir = tempfile::tempdir().unwrap();
+        let more = if turn % 2 == 0 { "" } else { ";nc_burst_buf_shared_logs=enable" };
+        let hints = burst_buffer(dir.path(), more);
+        let job = killed_with("endless", dir.path(), turn, &[("PNETCDF_HINTS", &hints)]);
+        let (succeeded, ..) = job.end(Duration::from_secs(60));
+        assert!(!succeeded);
+        let synced = number_in(&dir.path().join("synced")).unwrap();
+        let path = dir.path().join("run.nc");
+        let options = RecoverOptions::new().dir(dir.path().join("bb"));
+        let recovery = esker::recover(&path, &options.clone().keep(true)).unwrap();
+        assert!(recovery.is_complete(), "{recovery:?}");
+        replayed += u64::from(recovery.entries > 0);
+        let bytes = fs::read(&path).unwrap();
+        assert!(esker::recover(&path, &options).unwrap().removed);
+        assert!(bytes == fs::read(&path).unwrap(), "the second recovery made another file");
+        let report = check(&path, &CheckOptions::default(), &mut Unseen).unwrap();
+        assert_eq!(report.verdict(), Verdict::Valid, "{report:?}");
+        let ds = Dataset::open(&path).unwrap();
+        assert!(ds.numrecs() >= synced, "{} of {synced}", ds.numrecs());
+        let fixed: Vec<i32> = ds.get(ds.var("fixed").unwrap(), &Selection::all()).unwrap();
+        assert!(fixed.iter().enumerate().all(|(i, v)| *v == i as i32 % 4));
+        let record: Vec<f32> = ds.get(ds.var("record").unwrap(), &Selection::all()).unwrap();
+        for (i, found) in record.iter().enumerate() {
+            let (step, element) = ((i / fixed.len()) as u64, (i % fixed.len()) as u64);
+            // Of what was not promised, a part may not have been written out.
+            let unwritten = step >= synced && *found > 1e30;
+            assert!(*found == value(step, element) || unwritten, "turn {turn}, record {step}");
+        }
+    }
+    println!("{replayed} of {} files had something to be replayed", kills());
+}
+
 /// Every file in a folder is valid for PnetCDF's validator and holds for netCDF4-python what
 /// is noted beside it.
 fn others_agree(dir: &Path) {
@@ -231,7 +316,7 @@ fn killed(what: &[&str], dir: &Path, turn: u64) -> Job {
         assert!(job.start.elapsed() < Duration::from_secs(40), "{} does not start", job.name);
         sleep(Duration::from_millis(1));
     }
-    sleep(Duration::from_micros(turn * 1700));
+    sleep(Duration::from_micros(turn % 40 * 1700));
     let victim = number_in(&dir.join(format!("pid.{}", turn % 4))).unwrap();
     let killed = Command::new("kill").args(["-KILL", &victim.to_string()]).status().unwrap();
     assert!(killed.success());
