@@ -41,6 +41,17 @@ pub(crate) enum LogFiles {
     Node,
 }
 
+/// Who indexes the logs of a container for collective reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WhereIndexed {
+    /// Every rank all of them.
+    Local,
+    /// Each rank a share.
+    Distributed,
+    /// A share, if all of them are too much.
+    Automatic,
+}
+
 /// The values in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hints {
@@ -86,6 +97,8 @@ pub struct Hints {
     pub(crate) layout: Layout,
     /// `esker_log_files`: which ranks share the files of a log.
     pub(crate) log_files: LogFiles,
+    /// `esker_index`: who indexes the logs.
+    pub(crate) index: WhereIndexed,
     /// `esker_index_memory`: bytes that the index of a log may take.
     pub(crate) index_memory: u64,
     /// The pairs that were set, to send them to other ranks.
@@ -114,6 +127,7 @@ impl Default for Hints {
             ibuf_size: 16 << 20,
             layout: Layout::Classic,
             log_files: LogFiles::Process,
+            index: WhereIndexed::Automatic,
             index_memory: 256 << 20,
             given: Vec::new(),
             warnings: Vec::new(),
@@ -249,6 +263,15 @@ const TABLE: &[Hint] = &[
         "esker_log_files",
         log_files,
         [("process", LogFiles::Process), ("node", LogFiles::Node)]
+    ),
+    choice_hint!(
+        "esker_index",
+        index,
+        [
+            ("local", WhereIndexed::Local),
+            ("distributed", WhereIndexed::Distributed),
+            ("automatic", WhereIndexed::Automatic)
+        ]
     ),
     size_hint!("esker_index_memory", index_memory),
     ignored_hint!("cb_config_list"),

@@ -6,6 +6,8 @@
 //! has room for, only the frames are kept, each with the variables and records that it touches,
 //! and a question reads the frames that may have an answer.
 
+mod boxes;
+
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +17,7 @@ use esker_format::log::{Definition, Entry, Footprint, Frame, FrameKind, Records}
 use super::SortedRuns;
 use super::source::LogSource;
 use super::tree::{Interval, Tree};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// One entry of one log, ready to be asked.
 #[derive(Debug, Clone)]
@@ -114,8 +116,13 @@ pub(crate) struct Index {
     scanning: bool,
     budget: usize,
     cache: Mutex<Cache>,
+    /// What other ranks have read, in an index of their answers.
+    given: Option<Definitions>,
     pub(crate) damages: Vec<LogDamage>,
 }
+
+/// Encoded footprints by log and number.
+type Definitions = HashMap<(u32, u64), Box<[u8]>>;
 
 #[derive(Debug, Default)]
 struct Cache {
@@ -136,6 +143,7 @@ impl Index {
             scanning: false,
             budget,
             cache: Mutex::default(),
+            given: None,
             damages: Vec::new(),
         }
     }
@@ -149,7 +157,7 @@ impl Index {
     }
 
     /// Takes in what these logs have grown by.
-    pub(crate) fn catch_up(&mut self, logs: Range<usize>) -> Result<()> {
+    pub(crate) fn catch_up(&mut self, logs: impl IntoIterator<Item = usize>) -> Result<()> {
         for number in logs {
             let mut log = self.logs[number].clone();
             if log.read == 0 {
@@ -179,11 +187,25 @@ impl Index {
                 self.damages.push(LogDamage { rank: log.rank, what });
             }
         }
+        self.settle();
+        Ok(())
+    }
+
+    /// Makes what was put in be found.
+    pub(crate) fn settle(&mut self) {
         for var in self.vars.values_mut() {
             var.by_record.values_mut().for_each(Tree::settle);
             var.spread.settle();
         }
-        Ok(())
+    }
+
+    /// Puts in an entry, which is found after [`Index::settle`].
+    pub(crate) fn insert(&mut self, var: u64, found: Found) {
+        let of_var = self.vars.entry(var).or_default();
+        match found.records.count {
+            1 => of_var.by_record.entry(found.records.first).or_default().push(found),
+            _ => of_var.spread.push(Spread(found)),
+        }
     }
 
     fn take_in(&mut self, log: u32, at: u64, frame: Frame) -> Result<()> {
@@ -216,11 +238,7 @@ impl Index {
         }
         let mut damages = Vec::new();
         for (found, var) in self.found(log, &frame, number, &mut damages) {
-            let of_var = self.vars.entry(var).or_default();
-            match found.records.count {
-                1 => of_var.by_record.entry(found.records.first).or_default().push(found),
-                _ => of_var.spread.push(Spread(found)),
-            }
+            self.insert(var, found);
         }
         self.damages.append(&mut damages);
         Ok(())
@@ -326,18 +344,27 @@ impl Index {
             if !section.vars.contains(&var) || !section.records.contains(&record) {
                 continue;
             }
-            let mut log = self.logs[section.log as usize].clone();
-            (log.read, log.meta_len) = (section.at, Some(section.end));
-            log.read_on(|frame| {
-                if let Ok(frame) = frame {
-                    let mut ignored = Vec::new();
-                    let all = self.found(section.log, &frame, section.number, &mut ignored);
-                    all.iter().filter(|(_, v)| *v == var).for_each(|(found, _)| meets(found));
+            self.read_section(section, |v, found| {
+                if v == var {
+                    meets(found);
                 }
-                Ok(())
             })?;
         }
         Ok(())
+    }
+
+    /// Calls `each` with the variable and every entry of a frame.
+    fn read_section(&self, section: &Section, mut each: impl FnMut(u64, &Found)) -> Result<()> {
+        let mut log = self.logs[section.log as usize].clone();
+        (log.read, log.meta_len) = (section.at, Some(section.end));
+        log.read_on(|frame| {
+            if let Ok(frame) = frame {
+                let mut ignored = Vec::new();
+                let all = self.found(section.log, &frame, section.number, &mut ignored);
+                all.iter().for_each(|(found, var)| each(*var, found));
+            }
+            Ok(())
+        })
     }
 
     /// The runs of an entry's footprint.
@@ -346,12 +373,11 @@ impl Index {
         if let Some(runs) = self.cache().runs.get(&key) {
             return Ok(Some(runs.clone()));
         }
-        let outline = self.outlines[found.log as usize].get(found.footprint as usize);
-        let Some(Outline { at, len, elements, .. }) = outline.copied().flatten() else {
-            return Ok(None);
-        };
-        let source = &self.logs[found.log as usize];
-        let footprint = definition(source, at..at + u64::from(len), elements)?;
+        let bytes = self.definition(found)?;
+        let footprint = bytes.and_then(|bytes| Footprint::decode(&bytes, found.elements));
+        if footprint.is_none() && self.given.is_some() {
+            return Err(Error::Garbled);
+        }
         Ok(footprint.map(|footprint| {
             let runs = Arc::new(SortedRuns::new(&footprint));
             self.keep(key, &runs);
@@ -375,10 +401,10 @@ impl Index {
     }
 }
 
-/// The footprint whose definition is there; `None` if it makes no sense.
-fn definition(log: &LogSource, place: Range<u64>, most: u64) -> Result<Option<Footprint>> {
+/// What is there in a metadata log.
+fn bytes_of(log: &LogSource, place: Range<u64>) -> Result<Vec<u8>> {
     let mut bytes = vec![0; (place.end - place.start) as usize];
     let n = log.meta.read_at(place.start, &mut bytes)?;
     bytes.truncate(n);
-    Ok(Footprint::decode(&bytes, most))
+    Ok(bytes)
 }
