@@ -414,7 +414,10 @@ impl Dataset {
     }
 
     fn require_present(&self, var: VarId, checked: &Checked) -> Result<()> {
-        self.see_own()?;
+        if let Some(container) = &self.container {
+            // How long the view is does not need its index.
+            container.view.have_records(self.records);
+        }
         let end = checked.extent.end();
         let file_len = self.file.len()?;
         if end > file_len { Err(self.short(var, end, file_len)) } else { Ok(()) }

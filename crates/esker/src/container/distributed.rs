@@ -15,11 +15,11 @@ use crate::hints::WhereIndexed;
 use crate::log::{Asker, Index, Question, take_answer};
 use crate::report::Report;
 
-/// Bytes of answers that a rank sends, and gets, in a round.
-const ROUND: usize = 16 << 20;
+/// Bytes of answers that a rank sends, and gets, in a round; less if the index may not take as much.
+const ROUND: u64 = 16 << 20;
 
 /// What a rank may send to another in a round, whatever the number of ranks.
-const LEAST: usize = 4 << 10;
+const LEAST: u64 = 256;
 
 /// The part of the index that is this rank's.
 #[derive(Debug)]
@@ -100,7 +100,7 @@ impl Container {
         let Some(share) = &self.share else { return Ok(None) };
         let comm = &*base.comm;
         let ranks = comm.size();
-        let limit = (ROUND / ranks).max(LEAST);
+        let limit = (ROUND.min(base.hints.index_memory) / ranks as u64).max(LEAST) as usize;
         let mut answers =
             Index::of_answers(share.index.logs.clone(), base.hints.index_memory as usize);
         let holders = ranks.min(share.index.logs.len());
@@ -178,6 +178,7 @@ fn count(report: &mut Report, messages: &[(usize, Message)]) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::{Path, PathBuf};
     use std::sync::Arc;
 
     use crate::{
@@ -194,11 +195,7 @@ mod tests {
     }
 
     /// Every rank writes every `ranks`th element, and each one apart.
-    fn write(
-        comm: &Arc<dyn Communicator>,
-        path: &std::path::Path,
-        pairs: &str,
-    ) -> (Dataset, VarId) {
+    fn write(comm: &Arc<dyn Communicator>, path: &Path, pairs: &str) -> (Dataset, VarId) {
         let (me, ranks) = (comm.rank() as u64, comm.size() as u64);
         let options = CreateOptions::new().hints(hints(pairs)).layout(Layout::Log);
         let mut def = Dataset::create(path, options.comm(comm.clone())).unwrap();
@@ -217,6 +214,14 @@ mod tests {
         let me = comm.rank() as u64;
         let expected = (me * EACH..(me + 1) * EACH).map(|i| i as i32).collect();
         (Selection::slab(&[me * EACH], &[EACH]), expected)
+    }
+
+    /// The metadata log that a rank has written.
+    fn metadata_of(path: &Path, rank: usize) -> PathBuf {
+        let names = std::fs::read_dir(path.join("segments")).unwrap();
+        let ending = format!(".{rank}.meta");
+        let mut paths = names.map(|name| name.unwrap().path());
+        paths.find(|path| path.to_str().unwrap().ends_with(&ending)).unwrap()
     }
 
     #[test]
@@ -274,15 +279,11 @@ mod tests {
             write(&comm, &path, "").0.close().unwrap();
             comm.barrier().unwrap();
             if comm.rank() == 0 {
-                let mut metas: Vec<_> = std::fs::read_dir(path.join("segments"))
-                    .unwrap()
-                    .map(|e| e.unwrap().path())
-                    .collect();
-                metas.retain(|p| p.to_str().unwrap().ends_with(".2.meta"));
-                let mut bytes = std::fs::read(&metas[0]).unwrap();
+                let meta = metadata_of(&path, 2);
+                let mut bytes = std::fs::read(&meta).unwrap();
                 let middle = bytes.len() / 2;
                 bytes[middle] ^= 1;
-                std::fs::write(&metas[0], bytes).unwrap();
+                std::fs::write(&meta, bytes).unwrap();
             }
             comm.barrier().unwrap();
             for pairs in ["esker_index=distributed", "esker_index=automatic;esker_index_memory=1"] {
@@ -297,5 +298,33 @@ mod tests {
                 }
             }
         });
+    }
+
+    #[test]
+    fn a_log_that_could_not_be_read_is_read_the_next_time() {
+        let dir = tempfile::tempdir().unwrap();
+        for index in ["local", "distributed"] {
+            let path = dir.path().join(format!("{index}.esk"));
+            crate::launch(4, |comm| {
+                let hints = hints(&format!("esker_index={index}"));
+                write(&comm, &path, "").0.close().unwrap();
+                let options = OpenOptions::new().hints(hints).comm(comm.clone());
+                let mut ds = Dataset::open_with(&path, options).unwrap();
+                let (mine, expected) = slab(&*comm);
+                let (meta, away) = (metadata_of(&path, 1), path.join("away"));
+                comm.barrier().unwrap();
+                if comm.rank() == 0 {
+                    std::fs::rename(&meta, &away).unwrap();
+                }
+                comm.barrier().unwrap();
+                assert!(ds.get_all::<i32>(VarId(0), &mine).is_err());
+                if comm.rank() == 0 {
+                    std::fs::rename(&away, &meta).unwrap();
+                }
+                comm.barrier().unwrap();
+                assert_eq!(ds.get_all::<i32>(VarId(0), &mine).unwrap(), expected);
+                ds.close().unwrap();
+            });
+        }
     }
 }
