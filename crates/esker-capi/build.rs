@@ -30,14 +30,31 @@ fn main() {
             .map(|(ty, name)| format!("{name}: {}", rust_type(ty)))
             .collect();
         let returns = if function.returns == "int" { "c_int" } else { "*const c_char" };
+        // What an error's sentence can name.
+        let named = |(ty, name): &(String, String)| match (rust_type(ty), &name[..]) {
+            ("c_int", _) => Some(format!("(\"{name}\", About::Number({name}))")),
+            ("*const c_char", "name" | "newname" | "path" | "filename") => {
+                Some(format!("(\"{name}\", About::Text({name}))"))
+            }
+            _ => None,
+        };
+        let about: Vec<String> = function.arguments.iter().filter_map(named).collect();
+        let about = about.join(", ");
+        let call = format!("unsafe {{ {} }}", function.body);
+        let call = match function.returns {
+            "int" => format!(
+                "let code = {call};\n    crate::codes::leave(\"{}\", &[{about}], code)",
+                function.name
+            ),
+            _ => call,
+        };
         let _ = writeln!(
             exports,
             "/// C's `{name}`.\n///\n/// # Safety\n///\n/// As in C.\n#[unsafe(no_mangle)]\n\
              pub unsafe extern \"C\" fn {name}({}) -> {returns} {{\n    \
              // SAFETY: the caller keeps C's contract of the function of this name.\n    \
-             unsafe {{ {} }}\n}}",
+             {call}\n}}",
             arguments.join(", "),
-            function.body,
             name = function.name,
         );
         let arguments: Vec<String> = function

@@ -54,9 +54,8 @@ impl Layout {
             Err(WorkerError::Start(what))
         };
         match self {
-            Layout::Canonical => Ok(CreateOptions::new()),
+            Layout::Canonical | Layout::Decomposed => Ok(CreateOptions::new()),
             Layout::Log => Ok(CreateOptions::new().layout(esker::Layout::Log)),
-            Layout::Decomposed => not_built("decomposed variables"),
             Layout::BurstBuffer => {
                 let mut hints = Hints::default();
                 hints.set("nc_burst_buf", "enable");

@@ -34,6 +34,7 @@
 
 mod clock;
 pub mod compare;
+mod decomposed;
 pub mod kernels;
 mod layout;
 pub mod machine;

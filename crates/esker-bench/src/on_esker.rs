@@ -10,6 +10,7 @@ use esker_comm::{Communicator, ReduceOp, Reduction};
 use serde_json::{Map, Value, json};
 
 use crate::clock::phase;
+use crate::decomposed::Maps;
 use crate::layout::Layout;
 use crate::measure::Phases;
 use crate::plan::{Calls, Element, Plan, RankPlan};
@@ -26,7 +27,12 @@ pub(crate) fn write(
     memory: &[Buffer],
 ) -> Result<(Phases, Value), WorkerError> {
     let rank = &plan.ranks[comm.rank()];
-    let selections = Selections::of(rank);
+    let maps = match layout {
+        Layout::Decomposed => Maps::of(plan),
+        _ => Maps::default(),
+    };
+    let selections = Selections::of(rank, &maps);
+    let mut vars: Vec<VarId> = Vec::new();
     let mut write = Phases::default();
     let options = layout.options(path)?.comm(Arc::clone(comm)).fill(FillMode::NoFill);
     let mut define =
@@ -36,9 +42,17 @@ pub(crate) fn write(
         for dim in &plan.dims {
             dims.push(define.add_dim(&dim.name, dim.len.map_or(DimLen::Unlimited, DimLen::Fixed))?);
         }
-        for var in &plan.vars {
+        let ids = maps.define(&mut define, &dims, plan, comm.rank())?;
+        for (number, var) in plan.vars.iter().enumerate() {
             let over: Vec<DimId> = var.dims.iter().map(|d| dims[*d]).collect();
-            define.add_var(&var.name, external(var.element), &over)?;
+            let (name, ty) = (&var.name, external(var.element));
+            vars.push(match maps.of_var(number) {
+                None => define.add_var(name, ty, &over)?,
+                Some(map) => {
+                    let records = var.dims.iter().filter(|d| plan.dims[**d].len.is_none()).count();
+                    define.add_decomposed_var(name, ty, &over[..records], ids[map])?
+                }
+            });
         }
         Ok(define.enddef().map_err(esker::Error::from)?)
     })?;
@@ -47,7 +61,7 @@ pub(crate) fn write(
         for (calls, step) in plan.steps.iter().zip(&rank.steps) {
             let mut queue = Requests::new();
             for (request, (buffer, selection)) in step.iter().zip(memory.by_ref()) {
-                let place = (VarId(request.var), selection);
+                let place = (vars[request.var], selection);
                 match buffer {
                     Buffer::I32(data) => put(&mut dataset, &mut queue, *calls, place, data)?,
                     Buffer::F32(data) => put(&mut dataset, &mut queue, *calls, place, data)?,
@@ -76,17 +90,19 @@ pub(crate) fn read(
     memory: &mut [Buffer],
 ) -> Result<(Phases, Value), WorkerError> {
     let rank = &plan.ranks[comm.rank()];
-    let selections = Selections::of(rank);
+    let selections = Selections::of(rank, &Maps::default());
     let mut read = Phases::default();
     let mut dataset = phase(&**comm, &mut read.open, || {
         Ok(Dataset::open_with(path, OpenOptions::new().comm(Arc::clone(comm)))?)
     })?;
+    let vars = plan.vars.iter().map(|var| dataset.var(&var.name));
+    let vars = vars.collect::<Result<Vec<VarId>, _>>()?;
     phase(&**comm, &mut read.data, || {
         let mut memory = memory.iter_mut().zip(selections.iter());
         for (calls, step) in plan.steps.iter().zip(&rank.steps) {
             let mut queue = Requests::new();
             for (request, (buffer, selection)) in step.iter().zip(memory.by_ref()) {
-                let place = (VarId(request.var), selection);
+                let place = (vars[request.var], selection);
                 match buffer {
                     Buffer::I32(into) => get(&mut dataset, &mut queue, *calls, place, into)?,
                     Buffer::F32(into) => get(&mut dataset, &mut queue, *calls, place, into)?,
@@ -119,11 +135,18 @@ struct Selections {
 }
 
 impl Selections {
-    fn of(rank: &RankPlan) -> Selections {
+    fn of(rank: &RankPlan, maps: &Maps) -> Selections {
         let mut places = HashMap::new();
         let mut made = Vec::new();
         let of_request = rank.steps.iter().flatten().map(|request| {
-            *places.entry((request.list, request.record)).or_insert_with(|| {
+            let blob = maps.of_var(request.var).is_some();
+            *places.entry((request.list, request.record, blob)).or_insert_with(|| {
+                if blob {
+                    // All that the rank has of the variable.
+                    let at: Vec<u64> = request.record.into_iter().collect();
+                    made.push(Selection::blob(&at, &vec![1; at.len()]));
+                    return made.len() - 1;
+                }
                 let slabs = rank.lists[request.list].of_record(request.record);
                 made.push(match slabs.len {
                     1 => Selection::slab(&slabs.starts, &slabs.counts),

@@ -26,6 +26,8 @@ use crate::{maps_folder, peer, plan_file, process};
 pub enum Library {
     /// Esker on one kind of ranks, in one layout.
     Esker(Ranks, Layout),
+    /// Esker behind PnetCDF's interface: the peer's compiled program with our library.
+    Capi,
     /// Another library, or no library.
     Peer(Peer),
 }
@@ -42,6 +44,7 @@ impl Library {
             Library::Esker(Ranks::Mpi, Layout::Log) => "esker-mpi-log",
             Library::Esker(Ranks::Mpi, Layout::BurstBuffer) => "esker-mpi-bb",
             Library::Esker(Ranks::Mpi, Layout::Decomposed) => "esker-mpi-decomposed",
+            Library::Capi => "esker-capi",
             Library::Peer(peer) => peer.name(),
         }
     }
@@ -49,7 +52,7 @@ impl Library {
     /// Whether its files are datasets that can be compared.
     fn writes_the_variables(self) -> bool {
         match self {
-            Library::Esker(..) => true,
+            Library::Esker(..) | Library::Capi => true,
             Library::Peer(peer) => {
                 matches!(peer, Peer::Pnetcdf | Peer::PnetcdfRomio | Peer::PnetcdfBurstBuffer)
             }
@@ -60,7 +63,7 @@ impl Library {
         match self {
             Library::Esker(_, layout) => layout.extension(),
             Library::Peer(Peer::Adios2) => "bp",
-            Library::Peer(_) => "nc",
+            Library::Peer(_) | Library::Capi => "nc",
         }
     }
 }
@@ -136,6 +139,9 @@ pub struct Options {
     pub layouts: Vec<Layout>,
     /// What is read back.
     pub reading: Reading,
+    /// A folder with Esker's `libpnetcdf.so`: the peer's compiled program runs on that first,
+    /// with `LD_LIBRARY_PATH` the only difference, and the rest is compared with it.
+    pub capi: Option<PathBuf>,
     /// The peers.
     pub peers: Vec<Peer>,
     /// Whether a peer that has to be built may be, which takes minutes and downloads its source.
@@ -166,6 +172,7 @@ impl Options {
             comm: vec![Ranks::Threads],
             layouts: vec![Layout::Canonical],
             reading: Reading::Requests,
+            capi: None,
             peers: vec![Peer::Pnetcdf],
             build_peers: true,
             repeat: 5,
@@ -184,7 +191,8 @@ impl Options {
             self.layouts.iter().map(move |layout| Library::Esker(ranks, *layout))
         };
         let peers = self.peers.iter().copied().map(Library::Peer);
-        self.comm.iter().flat_map(layouts).chain(peers).collect()
+        let capi = self.capi.iter().map(|_| Library::Capi);
+        capi.chain(self.comm.iter().flat_map(layouts)).chain(peers).collect()
     }
 }
 
@@ -317,8 +325,12 @@ impl Bench<'_> {
         let Options { ranks, sync, limit, reading, .. } = *self.options;
         let (engine, kind) = match library {
             Library::Esker(kind, layout) => (Engine::Esker(layout), kind),
+            Library::Capi => {
+                let folder = self.options.capi.as_deref();
+                return self.peer(Peer::Pnetcdf, Program::Pnetcdf, folder, plans, file);
+            }
             Library::Peer(peer) => match peer.program() {
-                Some(program) => return self.peer(peer, program, plans, file),
+                Some(program) => return self.peer(peer, program, None, plans, file),
                 None => {
                     let kind = self.options.comm.first().copied().unwrap_or(Ranks::Threads);
                     (Engine::Posix, kind)
@@ -357,12 +369,16 @@ impl Bench<'_> {
         &self,
         peer: Peer,
         program: Program,
+        library: Option<&Path>,
         plans: &PlanFiles,
         file: &Path,
     ) -> Result<Measurement, String> {
         let Options { ranks, sync, limit, build_peers, .. } = *self.options;
         let program = program.find(&peer::cache_folder(&self.options.dir), build_peers)?;
         let mut command = peer::mpiexec(ranks);
+        if let Some(folder) = library {
+            command.env("LD_LIBRARY_PATH", folder);
+        }
         if peer == Peer::PnetcdfRomio {
             command.args(["--mca", "io", "romio321"]);
         }

@@ -1,5 +1,6 @@
 //! The numbers of errors: PnetCDF's, their names, their words, and which of ours is which.
 
+use std::cell::RefCell;
 use std::ffi::CStr;
 use std::sync::OnceLock;
 
@@ -217,13 +218,59 @@ pub(crate) fn verbose() -> bool {
     *VERBOSE.get_or_init(|| is_set("PNETCDF_VERBOSE_DEBUG_MODE") || is_set("ESKER_VERBOSE"))
 }
 
-/// Says why a call gets a code, if that is wanted, and gives the code.
+thread_local! {
+    /// What was said in the call that this thread is in.
+    static SAID: RefCell<Vec<(Code, String)>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps why a call gets a code, if that is wanted, and gives the code.
 pub(crate) fn told(code: Code, why: impl std::fmt::Display) -> Code {
     if verbose() {
-        let name = name(code).unwrap_or(c"?").to_string_lossy();
-        eprintln!("pnetcdf: {name}: {why}");
+        SAID.with_borrow_mut(|said| said.push((code, why.to_string())));
     }
     code
+}
+
+/// An argument that an error's sentence can name.
+#[derive(Clone, Copy)]
+pub(crate) enum About {
+    Number(Code),
+    /// Null, or a text that ends with a zero.
+    Text(*const std::ffi::c_char),
+}
+
+impl std::fmt::Display for About {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match *self {
+            About::Number(n) => write!(f, "{n}"),
+            About::Text(text) if text.is_null() => write!(f, "NULL"),
+            // SAFETY: the caller of the function in C vouches for it.
+            About::Text(text) => write!(f, "{:?}", unsafe { CStr::from_ptr(text) }),
+        }
+    }
+}
+
+/// The end of a function of the interface: tells each error in a sentence, if that is wanted.
+#[inline]
+pub(crate) fn leave(function: &str, about: &[(&str, About)], code: Code) -> Code {
+    if verbose() {
+        tell(function, about, code);
+    }
+    code
+}
+
+#[cold]
+fn tell(function: &str, about: &[(&str, About)], code: Code) {
+    let mut said = SAID.take();
+    if said.is_empty() && code != 0 {
+        said.push((code, words(code).to_string_lossy().into_owned()));
+    }
+    for (code, why) in said {
+        let name = name(code).unwrap_or(c"?").to_string_lossy();
+        let about: Vec<String> =
+            about.iter().map(|(name, value)| format!("{name} {value}")).collect();
+        eprintln!("pnetcdf: {function} ({}): {name}: {why}", about.join(", "));
+    }
 }
 
 /// The code of an error of the library.
@@ -267,6 +314,7 @@ fn code_of(error: &Error) -> Code {
         Error::Redefined { .. } => NC_EINVAL_REQUEST,
         Error::Buffer(_) => NC_EINSUFFBUF,
         Error::TooManyRecords { .. } => NC_EINTOVERFLOW,
+        Error::BurstBuffer { .. } => NC_EBADLOG,
         Error::Comm(_) | Error::Garbled => NC_EMPI,
         // Another rank has the code; here its sentence is all there is.
         _ => NC_EFILE,

@@ -160,7 +160,9 @@ impl File {
         };
         define.set_align(align);
         for (number, no_fill) in self.no_fill.iter().enumerate() {
-            let mode = if *no_fill { FillMode::NoFill } else { FillMode::Fill };
+            // Only what is new is filled.
+            let old = !self.new && number < self.old_vars;
+            let mode = if *no_fill || old { FillMode::NoFill } else { FillMode::Fill };
             let _ = define.set_fill(VarId(number), mode);
         }
         // Not in safe mode, where every definition was compared when it was made.

@@ -13,7 +13,7 @@ use crate::codes::*;
 use crate::file::{File, State};
 use crate::files;
 use crate::request::{Buffer, Timing, Wish, memory_of};
-use crate::transfer::Call;
+use crate::transfer::{Call, Chosen};
 
 /// What falls into one variable: its blocks, and where their elements are in the dense buffer.
 struct Part {
@@ -85,9 +85,7 @@ pub(crate) unsafe fn call(
                         }
                         let wish = Wish {
                             var: part.var,
-                            selection,
-                            elements,
-                            map: None,
+                            chosen: Chosen { selection, elements, map: None },
                             address: kept.as_mut_ptr().cast(),
                             buffer: Buffer::Typed(memory),
                         };

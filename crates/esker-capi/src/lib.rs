@@ -43,6 +43,7 @@ pub mod exports {
 
     use esker::MemoryType;
 
+    use crate::codes::About;
     use crate::many::Buffers;
     use crate::request::Buffer;
     use crate::transfer::{Call, Offset, Operation, Slab};

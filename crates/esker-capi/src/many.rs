@@ -84,13 +84,10 @@ pub(crate) unsafe fn call(
         unsafe {
             file.block(call, checked, |file| {
                 let mut requests = Vec::with_capacity(num);
-                for (i, (varid, one)) in chosen.into_iter().enumerate() {
-                    let map = one.map.as_ref().map(|(counts, imap)| (&counts[..], &imap[..]));
+                for (i, (varid, chosen)) in chosen.into_iter().enumerate() {
                     let wish = Wish {
                         var: varid.max(0) as usize,
-                        selection: one.selection.clone(),
-                        elements: one.elements,
-                        map,
+                        chosen,
                         address: buffers.add(i).read_unaligned(),
                         buffer: kinds.at(i)?,
                     };

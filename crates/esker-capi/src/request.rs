@@ -8,6 +8,7 @@ use esker_format::ConversionRules;
 
 use crate::codes::*;
 use crate::file::File;
+use crate::transfer::Chosen;
 
 /// The buffer of a call: of a type of C, or so many of an MPI datatype.
 #[derive(Debug, Clone, Copy)]
@@ -17,12 +18,9 @@ pub(crate) enum Buffer {
 }
 
 /// What a request is made from.
-pub(crate) struct Wish<'a> {
+pub(crate) struct Wish {
     pub(crate) var: usize,
-    pub(crate) selection: Selection,
-    pub(crate) elements: u64,
-    /// Counts and imap of a mapped access.
-    pub(crate) map: Option<(&'a [u64], &'a [i64])>,
+    pub(crate) chosen: Chosen,
     pub(crate) address: *mut c_void,
     pub(crate) buffer: Buffer,
 }
@@ -84,9 +82,10 @@ impl File {
         &self,
         put: bool,
         timing: Timing,
-        wish: Wish<'_>,
+        wish: Wish,
     ) -> Result<Option<(Request, Code)>> {
-        let Wish { var, selection, elements, map, address, buffer } = wish;
+        let Wish { var, chosen: Chosen { selection, elements, map }, address, buffer } = wish;
+        let map = map.as_ref().map(|(counts, imap)| (&counts[..], &imap[..]));
         let variable = self.schema()?.variable(VarId(var)).ok_or(NC_ENOTVAR)?;
         let external = variable.ty;
         let (memory, derived) = match buffer {

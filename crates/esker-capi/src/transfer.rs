@@ -127,17 +127,16 @@ impl File {
         Ok((signed, schema.is_record(variable)))
     }
 
-    /// Checks start, count and stride against the variable, in PnetCDF's order.
+    /// Checks start, count and stride against the variable's shape, in PnetCDF's order.
     fn check_slab(
         &self,
-        varid: c_int,
+        (shape, is_record): (&[i64], bool),
         reads: bool,
         start: Option<&[i64]>,
         count: Option<&[i64]>,
         stride: Option<&[i64]>,
         single: bool,
     ) -> Result<()> {
-        let (shape, is_record) = self.shape(varid)?;
         let start = match start {
             Some(start) if start[0] >= 0 => start,
             _ => return Err(NC_EINVALCOORDS),
@@ -218,7 +217,7 @@ impl File {
         slab: Slab,
         [start, count, stride, imap]: Indexes,
     ) -> Result<Chosen> {
-        let (shape, _) = self.shape(varid)?;
+        let (shape, is_record) = self.shape(varid)?;
         let rank = shape.len();
         if rank == 0 {
             return Ok(Chosen { selection: Selection::slab(&[], &[]), elements: 1, map: None });
@@ -236,7 +235,7 @@ impl File {
         } else {
             let single = slab == Slab::Var1;
             self.check_slab(
-                varid,
+                (&shape, is_record),
                 reads,
                 start.as_deref(),
                 count.as_deref(),
@@ -351,17 +350,8 @@ impl File {
         (address, buffer): (*mut c_void, Buffer),
         req: *mut c_int,
     ) -> Result<()> {
-        let wish = |chosen: &Chosen| Wish {
-            var: varid.max(0) as usize,
-            selection: chosen.selection.clone(),
-            elements: chosen.elements,
-            map: None,
-            address,
-            buffer,
-        };
         let make = |file: &File, chosen: Chosen| {
-            let map = chosen.map.as_ref().map(|(counts, imap)| (&counts[..], &imap[..]));
-            let wish = Wish { map, ..wish(&chosen) };
+            let wish = Wish { var: varid.max(0) as usize, chosen, address, buffer };
             // SAFETY: the caller vouches for the memory.
             unsafe { file.request(call.puts(), call.timing(), wish) }
         };
@@ -489,7 +479,7 @@ impl File {
         if num == 0 {
             return Ok(nothing);
         }
-        let (shape, _) = self.shape(varid)?;
+        let (shape, is_record) = self.shape(varid)?;
         let rank = shape.len();
         let num = usize::try_from(num).map_err(|_| NC_EINVAL)?;
         if rank == 0 {
@@ -504,20 +494,28 @@ impl File {
         let (mut start_list, mut count_list) =
             (Vec::with_capacity(num * rank), Vec::with_capacity(num * rank));
         let mut elements = 0u64;
+        // There may be millions of blocks: nothing is allocated for each.
+        let (mut start, mut count) = (vec![0i64; rank], vec![1i64; rank]);
+        // SAFETY: the lists have `num` places, each null or with a number per dimension.
+        let read = |lists: *const *const Offset, i: usize, into: &mut [i64]| unsafe {
+            let list =
+                if lists.is_null() { std::ptr::null() } else { lists.add(i).read_unaligned() };
+            if list.is_null() {
+                return false;
+            }
+            into.iter_mut().enumerate().for_each(|(d, n)| *n = list.add(d).read_unaligned());
+            true
+        };
         for i in 0..num {
-            // SAFETY: the lists have `num` places, each null or with a number per dimension.
-            let read = |lists: *const *const Offset| unsafe {
-                if lists.is_null() {
-                    return None;
-                }
-                let list = lists.add(i).read_unaligned();
-                (!list.is_null())
-                    .then(|| (0..rank).map(|d| list.add(d).read_unaligned()).collect::<Vec<i64>>())
-            };
-            let Some(start) = read(starts) else { return Err(NC_ENULLSTART) };
-            let count = read(counts);
-            self.check_slab(varid, reads, Some(&start), count.as_deref(), None, count.is_none())?;
-            let count = count.unwrap_or_else(|| vec![1; rank]);
+            if !read(starts, i, &mut start) {
+                return Err(NC_ENULLSTART);
+            }
+            let counted = read(counts, i, &mut count);
+            if !counted {
+                count.fill(1);
+            }
+            let given = counted.then_some(&count[..]);
+            self.check_slab((&shape, is_record), reads, Some(&start), given, None, !counted)?;
             let product = count.iter().try_fold(1u64, |n, len| n.checked_mul(*len as u64));
             let product = product.ok_or(NC_EINTOVERFLOW)?;
             if product == 0 {

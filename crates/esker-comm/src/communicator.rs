@@ -81,6 +81,12 @@ pub trait Communicator: Send + Sync + Debug {
     /// Makes one communicator per node (ranks that share memory), ordered by rank.
     fn split_by_node(&self) -> Result<Arc<dyn Communicator>>;
 
+    /// Whether threads of a rank may use communicators of their own at the same time, each as if
+    /// it were alone. Not where one of them would keep the others out while it waits.
+    fn may_use_threads(&self) -> bool {
+        true
+    }
+
     /// Makes a communicator of the same ranks whose messages do not mix with this one's.
     fn duplicate(&self) -> Result<Arc<dyn Communicator>>;
 }

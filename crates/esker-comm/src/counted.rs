@@ -86,6 +86,10 @@ impl Communicator for Counted {
         self.inner.size()
     }
 
+    fn may_use_threads(&self) -> bool {
+        self.inner.may_use_threads()
+    }
+
     fn barrier(&self) -> Result<()> {
         self.traffic.collective(0);
         self.inner.barrier()

@@ -9,6 +9,7 @@
 //! - [`copy`]: a file, or chosen variables and ranges of it, into a file of any version.
 //! - [`diff`]: what two files differ in, definitions and values.
 //! - [`offsets`]: where each variable and record lies in the file.
+//! - [`replay`]: a container of logs into the classic file that it stands for.
 //! - [`stats`]: the smallest, the largest and the mean value of a variable, its gaps.
 //!
 //! Two smaller ones serve these: [`blocks`] cuts a variable into pieces of bounded size, and
@@ -33,6 +34,7 @@ pub mod copy;
 pub mod diff;
 pub mod offsets;
 mod progress;
+pub mod replay;
 mod runs;
 mod source;
 pub mod stats;

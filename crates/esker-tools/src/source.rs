@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use esker::{Dataset, Error, Header, OpenOptions, VarId};
 use esker_format::ConvertError;
-use esker_store::{Access, File, Store};
+use esker_store::{File, Store};
 
 /// An open dataset and a window on its file.
 #[derive(Debug)]
@@ -23,10 +23,10 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Opens the dataset at `path` with a window of at most `capacity` bytes.
+    /// Opens the dataset at `path`, as it is stored, with a window of at most `capacity` bytes.
     pub(crate) fn open(store: Arc<dyn Store>, path: &Path, capacity: u64) -> esker::Result<Source> {
-        let dataset = Dataset::open_with(path, OpenOptions::new().store(store.clone()))?;
-        let file = store.open(dataset.path(), Access::Read)?;
+        let dataset = Dataset::open_with(path, OpenOptions::new().store(store).raw(true))?;
+        let file = dataset.classic_file()?;
         let capacity = capacity.max(8);
         Ok(Source { dataset, file, window: Vec::new(), at: 0, capacity })
     }

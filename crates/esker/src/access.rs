@@ -363,19 +363,23 @@ impl Dataset {
         checked: Checked,
         memory: Memory<'b>,
     ) -> RequestId {
-        let Checked { records, extent, whole_records, parts, .. } = checked;
+        let Checked { records, extent, whole_records, parts, gaps, .. } = checked;
         let (epoch, range) = (self.epoch, RangeReport::default());
-        queue.push(|id| Request {
-            id,
-            direction,
-            var,
-            memory,
-            extent,
-            parts,
-            records,
-            whole_records,
-            epoch,
-            range,
+        queue.push(|id| {
+            let mut request = Request {
+                id,
+                direction,
+                var,
+                memory,
+                extent,
+                parts,
+                records,
+                whole_records,
+                epoch,
+                range,
+            };
+            request.fill(&gaps);
+            request
         })
     }
 
@@ -385,8 +389,14 @@ impl Dataset {
         selection: &Selection,
         purpose: Purpose,
     ) -> Result<Checked> {
+        if let Some(map) = self.maps.of_var(var) {
+            return self.check_decomposed(var, map, selection, purpose);
+        }
+        if selection.as_blob().is_some() {
+            return Err(self.not_decomposed(var));
+        }
         let space = match purpose {
-            Purpose::Write { .. } if self.container.is_some() => Space::Log,
+            Purpose::Write { .. } if self.appends() => Space::Log,
             _ => Space::File,
         };
         selection.check(&self.header, var, self.records, purpose, space).map_err(|source| {
@@ -414,12 +424,16 @@ impl Dataset {
     }
 
     fn require_present(&self, var: VarId, checked: &Checked) -> Result<()> {
-        if let Some(container) = &self.container {
-            // How long the view is does not need its index.
-            container.view.have_records(self.records);
-        }
+        self.require_dense(var, checked)?;
         let end = checked.extent.end();
-        let file_len = self.file.len()?;
+        let file_len = match &self.container {
+            Some(container) => {
+                // How long the view is does not need its index.
+                container.view.have_records(self.records);
+                self.file.len()?
+            }
+            None => self.see_own()?.len()?,
+        };
         if end > file_len { Err(self.short(var, end, file_len)) } else { Ok(()) }
     }
 

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use esker_comm::{ReduceOp, Reduction};
 use esker_format::{Header, VarId, Variable, values};
+use esker_store::File;
 
 use crate::dataset::Dataset;
 use crate::direct;
@@ -30,10 +31,15 @@ impl Dataset {
         for put in puts {
             let variable = &self.header.schema.vars.as_slice()[put.var.0];
             let step = record_step(&self.header, variable);
-            let Some(container) = &mut self.container else { return Ok(()) };
-            let epoch = container.epoch;
-            let Some(writer) = container.writer() else { return Ok(()) };
-            writer.append(put, step, epoch, report)?;
+            match (&mut self.container, &mut self.burst) {
+                (Some(container), _) => {
+                    let (epoch, filters) = (container.epoch, container.view.filters(put.var));
+                    let Some(writer) = container.writer() else { return Ok(()) };
+                    writer.append(put, step, epoch, filters.as_deref(), report)?;
+                }
+                (None, Some(burst)) => burst.append(&self.base, put, step, report)?,
+                (None, None) => {}
+            }
             // What was appended before a failure is there.
             self.records = self.records.max(put.records);
         }
@@ -61,6 +67,7 @@ impl Dataset {
             extent: Extent::new(1),
             whole_records: None,
             parts: Some((parts, record)),
+            gaps: Vec::new(),
         };
         let step = record_step(&self.header, variable);
         shape.drain(..usize::from(is_record));
@@ -122,18 +129,26 @@ impl Dataset {
         let [puts_any, gets_any, records] = self.agree_with(ready, mine)?;
         self.records = records;
         report.phases.agree += clock.elapsed();
+        let mut over = 0;
         if puts_any > 0 {
             let appended = self.append_to_log(puts, &mut report);
             let clock = Instant::now();
-            let agreed = self.agree_with(appended, [self.records]);
+            let is_over = self.burst.as_mut().is_some_and(|burst| burst.is_over(&self.base));
+            let agreed = self.agree_with(appended, [self.records, is_over.into()]);
             report.phases.agree += clock.elapsed();
             self.report = report;
-            [self.records] = agreed?;
+            [self.records, over] = agreed?;
         }
         self.report = report;
         // What this rank wrote so far is older than what any rank writes from now on.
         if let Some(container) = &mut self.container {
             container.epoch += 1;
+        }
+        if let Some(burst) = &mut self.burst {
+            burst.next_epoch();
+        }
+        if over > 0 && gets_any == 0 {
+            return self.flush();
         }
         if gets_any == 0 {
             return Ok(());
@@ -148,6 +163,7 @@ impl Dataset {
         {
             return self.read_asking(gets);
         }
+        self.flush()?;
         let extents = detach_extents(gets);
         let plan = Plan::new(extents.iter());
         let mut report = self.report;
@@ -195,17 +211,18 @@ impl Dataset {
         self.base.agree(read)
     }
 
-    /// Makes this rank's own writes visible to its reads.
-    pub(crate) fn see_own(&self) -> Result<()> {
-        match &self.container {
-            Some(container) => container.see(&self.base, self.records),
-            None => Ok(()),
+    /// What this rank reads, with its own writes in it.
+    pub(crate) fn see_own(&self) -> Result<Arc<dyn File>> {
+        if let Some(container) = &self.container {
+            container.see(&self.base, self.records)?;
         }
+        let seen = self.burst.as_ref().map_or(Ok(None), |burst| burst.see(self.records))?;
+        Ok(seen.map_or_else(|| self.file.clone(), |view| view as Arc<dyn File>))
     }
 
     /// The outcome of all ranks and the largest of each of their numbers, in one reduction.
     /// Collective.
-    fn agree_with<const N: usize>(
+    pub(crate) fn agree_with<const N: usize>(
         &self,
         outcome: Result<()>,
         mut numbers: [u64; N],

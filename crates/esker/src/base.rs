@@ -29,6 +29,8 @@ pub(crate) struct Base {
     pub(crate) fill_grown: bool,
     /// Whether the file may end before its last value.
     pub(crate) short_file: bool,
+    /// Whether decomposed variables are seen as they are stored.
+    pub(crate) raw: bool,
 }
 
 impl Base {
@@ -40,7 +42,8 @@ impl Base {
     ) -> Result<Base> {
         let same = same_everywhere(&*comm, own)?;
         let Common { path, hints, align, fill, fill_grown, short_file, writable } = same;
-        Ok(Base { store, comm, hints, path, writable, align, fill, fill_grown, short_file })
+        let raw = false;
+        Ok(Base { store, comm, hints, path, writable, align, fill, fill_grown, short_file, raw })
     }
 
     /// Whether this is the rank that acts for all.

@@ -13,6 +13,7 @@ use esker_store::{Access, CreateMode, File};
 
 use crate::base::Base;
 use crate::container::Container;
+use crate::decomposed::{NewMap, write_maps};
 use crate::define::Before;
 use crate::error::Result;
 use crate::fill::fill_range;
@@ -29,7 +30,12 @@ pub(crate) struct Committed {
 }
 
 /// Commits a new dataset, in place of one that has its name. Collective.
-pub(crate) fn create(base: &Base, header: &Header, fills: &[bool]) -> Result<Committed> {
+pub(crate) fn create(
+    base: &Base,
+    header: &Header,
+    fills: &[bool],
+    maps: &[NewMap],
+) -> Result<Committed> {
     let name = base.new_path();
     let created = base.by_root(|| {
         let file = base.store.create(&name, CreateMode::Truncate)?;
@@ -39,6 +45,7 @@ pub(crate) fn create(base: &Base, header: &Header, fills: &[bool]) -> Result<Com
     })?;
     let filled = opened(base, &name, created).and_then(|file| {
         fill_new_fixed(&*file, header, 0, fills, base)?;
+        write_maps(&*file, header, maps)?;
         Ok(file)
     });
     let file = base.agree(filled)?;
@@ -68,13 +75,14 @@ pub(crate) fn update(
     before: &Before,
     header: &Header,
     fills: &[bool],
+    maps: &[NewMap],
 ) -> Result<Committed> {
     base.by_root(|| undo_failed_attempt(base, before))?;
     if stays(before, header) {
-        in_place(base, before, header, fills)?;
+        in_place(base, before, header, fills, maps)?;
         Ok(Committed { file: before.file.clone(), renamed: false, container: None })
     } else {
-        let file = rebuild(base, before, header, fills)?;
+        let file = rebuild(base, before, header, fills, maps)?;
         Ok(Committed { file, renamed: true, container: None })
     }
 }
@@ -102,7 +110,13 @@ fn stays(before: &Before, header: &Header) -> bool {
         })
 }
 
-fn in_place(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Result<()> {
+fn in_place(
+    base: &Base,
+    before: &Before,
+    header: &Header,
+    fills: &[bool],
+    maps: &[NewMap],
+) -> Result<()> {
     let file = &*before.file;
     // Where the new variables are there was nothing, for a reader of the old header.
     base.by_root(|| {
@@ -113,7 +127,8 @@ fn in_place(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Re
         Ok(())
     })?;
     let first = before.header.layout.places.len();
-    let filled = fill_new_fixed(file, header, first, fills, base);
+    let filled = fill_new_fixed(file, header, first, fills, base)
+        .and_then(|()| write_maps(file, header, maps));
     base.agree(filled.and_then(|()| Ok(file.sync()?)))?;
     base.by_root(|| write_header(base, before, header))?;
     Ok(())
@@ -132,9 +147,15 @@ fn write_header(base: &Base, before: &Before, header: &Header) -> Result<()> {
     journal::replace_header(&*base.store, &base.path, file, old, &new)
 }
 
-fn rebuild(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Result<Arc<dyn File>> {
+fn rebuild(
+    base: &Base,
+    before: &Before,
+    header: &Header,
+    fills: &[bool],
+    maps: &[NewMap],
+) -> Result<Arc<dyn File>> {
     let name = base.new_path();
-    let built = build(base, before, header, fills);
+    let built = build(base, before, header, fills, maps);
     let renamed = built.and_then(|file| {
         base.by_root(|| Ok(base.store.rename(&name, &base.path)?))?;
         Ok(file)
@@ -153,7 +174,13 @@ fn rebuild(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Res
     }
 }
 
-fn build(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Result<Arc<dyn File>> {
+fn build(
+    base: &Base,
+    before: &Before,
+    header: &Header,
+    fills: &[bool],
+    maps: &[NewMap],
+) -> Result<Arc<dyn File>> {
     let name = base.new_path();
     let created = base.by_root(|| {
         let file = base.store.create(&name, CreateMode::Truncate)?;
@@ -166,6 +193,7 @@ fn build(base: &Base, before: &Before, header: &Header, fills: &[bool]) -> Resul
         moving::copy_data(before, header, fills, &*file, base.share())?;
         let first = before.header.layout.places.len();
         fill_new_fixed(&*file, header, first, fills, base)?;
+        write_maps(&*file, header, maps)?;
         file.sync()?;
         Ok(file)
     });

@@ -40,6 +40,9 @@ const MARK_TEXT: &str = "{\"esker\": \"container\", \"format\": 1";
 const META_BLOCK: u64 = 256 << 10;
 const DATA_BLOCK: u64 = 8 << 20;
 
+/// No manifest is longer: that of a million logs has 32 MB.
+const LONGEST: u64 = 1 << 30;
+
 /// Log files that are open at once for reading.
 const OPEN_FILES: usize = 256;
 
@@ -66,6 +69,10 @@ pub(crate) struct Container {
     together: u64,
     /// Whether the version is safe from power loss.
     durable: bool,
+    /// Whether the logs of earlier sessions are.
+    settled: bool,
+    /// The number of the next version: behind all that there are, damaged ones included.
+    next: u64,
     /// The header of the version, to know whether a commit says anything new.
     committed: Vec<u8>,
     /// Files that the first commit removes: those of the dataset that it replaces.
@@ -85,6 +92,8 @@ struct Own {
 #[derive(Debug, Default)]
 struct Seen {
     committed: bool,
+    /// How many logs of the version the index has, which are its first.
+    added: usize,
     /// The numbers of the session's logs.
     logs: Option<Range<usize>>,
     /// How much of this rank's log was seen.
@@ -117,12 +126,22 @@ fn broken(path: &Path, why: impl Into<String>) -> Error {
     Error::Container { path: path.to_path_buf(), why: why.into() }
 }
 
-fn version_path(path: &Path, version: u64) -> PathBuf {
+pub(crate) fn version_path(path: &Path, version: u64) -> PathBuf {
     path.join("versions").join(format!("{version:08}"))
 }
 
-fn segment_path(path: &Path, stem: &str, file: u32, kind: &str) -> PathBuf {
-    path.join("segments").join(format!("{stem}.{file}.{kind}"))
+/// The metadata log of a pair of files.
+pub(crate) fn meta_path(path: &Path, session: &Session, file: u32) -> PathBuf {
+    let name = match session.revision {
+        0 => format!("{}.{file}.meta", session.stem),
+        revision => format!("{}.{file}.{revision}.meta", session.stem),
+    };
+    path.join("segments").join(name)
+}
+
+/// The data log of a pair of files.
+pub(crate) fn data_path(path: &Path, session: &Session, file: u32) -> PathBuf {
+    path.join("segments").join(format!("{}.{file}.data", session.stem))
 }
 
 /// The numbers of the versions that there are, newest first.
@@ -133,9 +152,9 @@ pub(crate) fn versions(store: &dyn Store, path: &Path) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-fn read_all(store: &dyn Store, path: &Path) -> Result<Vec<u8>> {
+pub(crate) fn read_all(store: &dyn Store, path: &Path) -> Result<Vec<u8>> {
     let file = store.open(path, Access::Read)?;
-    let mut bytes = vec![0; file.len()? as usize];
+    let mut bytes = vec![0; file.len()?.min(LONGEST) as usize];
     let n = file.read_at(0, &mut bytes)?;
     bytes.truncate(n);
     Ok(bytes)
@@ -207,9 +226,18 @@ impl Container {
 
     /// Opens a version, by default the newest. Collective.
     pub(crate) fn open(base: &Base, version: Option<u64>) -> Result<(Container, Header)> {
-        let root = base.by_root(|| read_manifest(&*base.store, &base.path, version))?;
+        let root = base.by_root(|| {
+            // Before the manifest is read: what somebody commits in between is not ours.
+            let newest = versions(&*base.store, &base.path)?.first().copied().unwrap_or(0);
+            let manifest = read_manifest(&*base.store, &base.path, version)?;
+            // One that is torn keeps its number; a version that was asked for goes no further.
+            let last = if version.is_some() { 0 } else { newest };
+            Ok((last.max(manifest.version) + 1, manifest))
+        })?;
+        let mut next = 0;
         let manifest = match root {
-            Some(manifest) => {
+            Some((number, manifest)) => {
+                next = number;
                 if base.comm.size() > 1 {
                     broadcast_parts(&*base.comm, &[&manifest.encode()])?;
                 }
@@ -225,6 +253,7 @@ impl Container {
         let header = decoded.map_err(|source| Error::Decode { path: base.path.clone(), source })?;
         let mut container = Container::new(base, &header, manifest.version, manifest.sessions);
         container.committed = manifest.header;
+        container.next = base.comm.max_u64(next)?;
         Ok((container, header))
     }
 
@@ -245,6 +274,8 @@ impl Container {
             memo: Mutex::default(),
             together: 0,
             durable: false,
+            settled: false,
+            next: version + 1,
             committed: Vec::new(),
             replaced: Vec::new(),
         }
@@ -267,10 +298,8 @@ impl Container {
             store.create_dir(&base.path)?;
             store.create_dir(&base.path.join("versions"))?;
             store.create_dir(&base.path.join("segments"))?;
-            let mark = base.path.join(MARK);
-            if !store.exists(&mark)? {
-                let text = format!("{MARK_TEXT}, \"identity\": \"{:016x}\"}}\n", identity());
-                store.create(&mark, CreateMode::Truncate)?.write_at(0, text.as_bytes())?;
+            if !is_marked(store, &base.path)? {
+                write_mark(store, &base.path)?;
             }
             Ok(())
         })?;
@@ -285,7 +314,7 @@ impl Container {
             return Ok(());
         }
         let comm = &base.comm;
-        let named = base.by_root(|| Ok((self.version + 1, identity())))?;
+        let named = base.by_root(|| Ok((self.next, identity())))?;
         let parts = match named {
             Some((version, identity)) => {
                 let bytes = Message::from_u64s(&[version, identity]);
@@ -316,12 +345,12 @@ impl Container {
         let session = Session {
             stem,
             identity,
+            revision: 0,
             meta_block: META_BLOCK,
             data_block: DATA_BLOCK,
             logs: (0..).zip(all).map(part).collect(),
         };
-        let paths =
-            ["meta", "data"].map(|kind| segment_path(&base.path, &session.stem, file, kind));
+        let paths = [meta_path(&base.path, &session, file), data_path(&base.path, &session, file)];
         let made = match lane {
             0 => paths.iter().try_for_each(|path| {
                 base.store.create(path, CreateMode::New)?;
@@ -346,7 +375,9 @@ impl Container {
         let meta = open(&paths[0], META_BLOCK)?;
         let data = open(&paths[1], DATA_BLOCK)?;
         let (rank, ranks) = (part.rank, base.comm.size() as u32);
-        let head = Head { identity: session.identity, rank, ranks, text: String::new() }.encode();
+        // What a manifest says of the log, for when it is never committed.
+        let text = format!("lane {lane} of {lanes} in blocks of {META_BLOCK} and {DATA_BLOCK}");
+        let head = Head { identity: session.identity, rank, ranks, text }.encode();
         meta.write_at(0, &head)?;
         Ok(LogWriter::new(meta, data, head.len() as u64))
     }
@@ -366,23 +397,7 @@ impl Container {
     /// last together.
     pub(crate) fn see(&self, base: &Base, records: u64) -> Result<()> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let outcome = self.look(base, &mut seen);
-        if outcome.is_err() {
-            // Or what could not be read now would be missing from the next read's values.
-            self.forget(base, &mut seen);
-        }
-        self.view.have_records(records);
-        outcome
-    }
-
-    /// Empties the view's index, so that the next read looks at the logs again.
-    fn forget(&self, base: &Base, seen: &mut Seen) {
-        *seen = Seen::default();
-        self.view.change().index = Index::new(base.hints.index_memory as usize);
-    }
-
-    fn look(&self, base: &Base, seen: &mut Seen) -> Result<()> {
-        self.see_committed(base, seen)?;
+        self.see_committed(base, &mut seen)?;
         if let Some(own) = &self.own {
             let lengths = own.flushed()?;
             if seen.logs.is_none() {
@@ -402,7 +417,9 @@ impl Container {
             }
             (seen.together, seen.lengths) = (self.together, lengths);
         }
-        damaged(base, &self.view.change().index)
+        damaged(base, &self.view.change().index)?;
+        self.view.have_records(records);
+        Ok(())
     }
 
     /// Makes everything that any rank has written visible to all. Gives whether that is by
@@ -427,15 +444,17 @@ impl Container {
     fn see_committed(&self, base: &Base, seen: &mut Seen) -> Result<()> {
         let mut state = self.view.change();
         if !seen.committed {
-            seen.committed = true;
-            let first = state.index.logs.len();
-            let mut end = first;
-            for session in &self.sessions {
-                for i in 0..session.logs.len() {
-                    end = state.index.add(self.source(base, session, i, false)) + 1;
+            if seen.added == 0 {
+                for session in &self.sessions {
+                    for i in 0..session.logs.len() {
+                        state.index.add(self.source(base, session, i, false));
+                        seen.added += 1;
+                    }
                 }
             }
-            state.index.catch_up(first..end)?;
+            // Whoever reads after a failure tries again.
+            state.index.catch_up(0..seen.added)?;
+            seen.committed = true;
         }
         Ok(())
     }
@@ -443,14 +462,13 @@ impl Container {
     /// The log of a session's part, as far as it is committed or as it grows.
     fn source(&self, base: &Base, session: &Session, i: usize, growing: bool) -> LogSource {
         let part = &session.logs[i];
-        let open = |kind, block| {
-            let file = self.pool.file(&segment_path(&base.path, &session.stem, part.file, kind));
-            Lane::open(file, part.lane.into(), part.lanes.into(), block)
+        let open = |path: &Path, block| {
+            Lane::open(self.pool.file(path), part.lane.into(), part.lanes.into(), block)
         };
         let number = self.sessions.iter().position(|s| s.identity == session.identity);
         LogSource {
-            meta: open("meta", session.meta_block),
-            data: open("data", session.data_block),
+            meta: open(&meta_path(&base.path, session, part.file), session.meta_block),
+            data: open(&data_path(&base.path, session, part.file), session.data_block),
             session: number.unwrap_or(self.sessions.len()) as u32,
             rank: part.rank,
             meta_len: (!growing).then_some(part.meta_len),
@@ -476,8 +494,12 @@ impl Container {
             written = if durable { writer.sync(report) } else { writer.flush(report) };
             lengths = writer.lengths();
         }
+        if written.is_ok() && durable && !self.settled {
+            written = self.settle(base);
+        }
         self.epoch += 1;
         base.agree(written)?;
+        self.settled |= durable;
         self.together += 1;
         report.phases.sync += clock.elapsed();
         let bytes = header.encode();
@@ -487,7 +509,7 @@ impl Container {
         }
         let mine = Message::from_u64s(&[lengths.meta, lengths.data]);
         let gathered = base.comm.gather(0, mine)?;
-        let version = self.version + 1;
+        let version = self.next;
         base.by_root(|| {
             let mut sessions = self.sessions.clone();
             if let Some(own) = &self.own {
@@ -499,7 +521,7 @@ impl Container {
                 sessions.push(session);
             }
             let manifest = Manifest { version, header: bytes.clone(), sessions };
-            publish(base, &manifest, durable)?;
+            publish(&*base.store, &base.path, &manifest, durable)?;
             for old in &self.replaced {
                 // What was replaced is garbage now, in the way of nothing.
                 let _ = base.store.remove(old);
@@ -507,11 +529,32 @@ impl Container {
             Ok(())
         })?;
         self.replaced.clear();
-        self.version = version;
+        (self.version, self.next) = (version, version + 1);
         self.committed = bytes;
         self.durable = durable;
         if let Some(own) = &mut self.own {
             own.committed = lengths;
+        }
+        Ok(())
+    }
+}
+
+impl Container {
+    /// Waits until what earlier sessions wrote is safe: a close does not wait for the disk, but
+    /// a durable version promises all of its logs. Each rank has a share of the files.
+    fn settle(&self, base: &Base) -> Result<()> {
+        let mut paths = Vec::new();
+        for session in &self.sessions {
+            let mut files: Vec<u32> = session.logs.iter().map(|part| part.file).collect();
+            files.sort_unstable();
+            files.dedup();
+            for file in files {
+                paths.push(meta_path(&base.path, session, file));
+                paths.push(data_path(&base.path, session, file));
+            }
+        }
+        for path in paths.iter().skip(base.comm.rank()).step_by(base.comm.size()) {
+            base.store.open(path, Access::ReadWrite)?.sync()?;
         }
         Ok(())
     }
@@ -536,31 +579,61 @@ fn damaged(base: &Base, index: &Index) -> Result<()> {
     Err(broken(&base.path, why))
 }
 
-/// Creates the manifest's version, if nobody else has.
-fn publish(base: &Base, manifest: &Manifest, durable: bool) -> Result<()> {
-    let store = &*base.store;
-    let path = version_path(&base.path, manifest.version);
-    let draft = base.path.join("versions").join(format!("draft-{:016x}", identity()));
+/// Whether the file that makes a directory a container is whole.
+pub(crate) fn is_marked(store: &dyn Store, path: &Path) -> Result<bool> {
+    let mark = path.join(MARK);
+    Ok(store.exists(&mark)? && read_all(store, &mark)?.starts_with(MARK_TEXT.as_bytes()))
+}
+
+/// Makes the directory a container. A mark that is there is whole, whoever dies.
+pub(crate) fn write_mark(store: &dyn Store, path: &Path) -> Result<()> {
+    let text = format!("{MARK_TEXT}, \"identity\": \"{:016x}\"}}\n", identity());
+    let draft = path.join(format!("{MARK}-{:016x}", identity()));
     let file = store.create(&draft, CreateMode::New)?;
-    let written = file.write_at(0, &manifest.encode()).and_then(|()| match durable {
+    // A version that is durable counts on a mark that is.
+    let written = file.write_at(0, text.as_bytes()).and_then(|()| file.sync());
+    let renamed = written.and_then(|()| store.rename(&draft, &path.join(MARK)));
+    Ok(renamed.inspect_err(|_| {
+        let _ = store.remove(&draft);
+    })?)
+}
+
+/// Creates the manifest's version, if nobody else has.
+pub(crate) fn publish(
+    store: &dyn Store,
+    container: &Path,
+    manifest: &Manifest,
+    durable: bool,
+) -> Result<()> {
+    let path = version_path(container, manifest.version);
+    let draft = container.join("versions").join(format!("draft-{:016x}", identity()));
+    let bytes = manifest.encode();
+    let file = store.create(&draft, CreateMode::New)?;
+    let written = file.write_at(0, &bytes).and_then(|()| match durable {
         true => file.sync(),
         false => Ok(()),
     });
     let published = written.and_then(|()| store.publish(&draft, &path));
     if let Err(error) = published {
         let _ = store.remove(&draft);
-        if error.kind() == ErrorKind::AlreadyExists {
+        if error.kind() != ErrorKind::AlreadyExists {
+            return Err(error.into());
+        }
+        // It may be ours, from a commit that failed after this.
+        if read_all(store, &path)? != bytes {
             let why = format!(
                 "version {} was committed by another writer meanwhile; open it again",
                 manifest.version
             );
-            return Err(broken(&base.path, why));
+            return Err(broken(container, why));
         }
-        return Err(error.into());
+        if durable {
+            store.open(&path, Access::ReadWrite)?.sync()?;
+        }
     }
     if durable {
-        let segments = base.path.join("segments").join("x");
-        for name in [&path, &segments, &base.path.join(MARK), &base.path] {
+        let segments = container.join("segments").join("x");
+        for name in [&path, &segments, &container.join(MARK), container] {
             store.sync_names(name)?;
         }
     }
@@ -568,7 +641,7 @@ fn publish(base: &Base, manifest: &Manifest, durable: bool) -> Result<()> {
 }
 
 /// A number that no other session has.
-fn identity() -> u64 {
+pub(crate) fn identity() -> u64 {
     // The standard library seeds its maps from the system's random numbers.
     RandomState::new().build_hasher().finish()
 }

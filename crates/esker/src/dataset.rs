@@ -12,9 +12,11 @@ use esker_format::{
 use esker_store::{Access, File};
 
 use crate::base::{Base, agree, broadcast_parts, read_header};
+use crate::burst::Burst;
 use crate::commit::Committed;
 use crate::common::Common;
 use crate::container::{self, Container};
+use crate::decomposed::Maps;
 use crate::define::{Before, Define, aligned};
 use crate::error::{Error, Result};
 use crate::exchange::Buffers;
@@ -54,8 +56,12 @@ pub struct Dataset {
     renamed: bool,
     machine: OnceLock<Machine>,
     pub(crate) buffers: Buffers,
+    /// The decomposition maps, and which variables they are for.
+    pub(crate) maps: Maps,
     /// What the file is a view of, if it is one.
     pub(crate) container: Option<Box<Container>>,
+    /// The logs before the file, if there are any.
+    pub(crate) burst: Option<Box<Burst>>,
 }
 
 impl Dataset {
@@ -93,12 +99,13 @@ impl Dataset {
         let (file, path) = agree(&*comm, opened)?;
         let OpenOptions { writable, fill, fill_grown, short_file, .. } = options;
         let own = Common { path, hints, align, fill, fill_grown, short_file, writable };
-        let base = Base::new(store, comm, own)?;
+        let mut base = Base::new(store, comm, own)?;
+        base.raw = options.raw;
         let Some(file) = file else {
             return Dataset::open_container(base, options.container_version);
         };
         let root = base.by_root(|| {
-            let (header, bytes) = settle(&base, &*file)?;
+            let (header, bytes) = settled_header(&base, &*file)?;
             let file_len = file.len()?;
             if writable {
                 sound::require(&base.path, &header)?;
@@ -123,8 +130,14 @@ impl Dataset {
         };
         let records = header.records(file_len);
         let fills = vec![None; header.schema.vars.len()];
+        let burst = match options.burst {
+            true => Burst::start(&base)?,
+            false => None,
+        };
         let committed = Committed { file, renamed: false, container: None };
-        Ok(Dataset::new(base, (committed, header, records), fills, None))
+        let mut dataset = Dataset::new(base, (committed, header, records), fills, None);
+        dataset.stand_behind(burst);
+        Ok(dataset)
     }
 
     fn open_container(base: Base, version: Option<u64>) -> Result<Dataset> {
@@ -158,6 +171,8 @@ impl Dataset {
         let Committed { file, renamed, container } = committed;
         let (report, machine) = (Report::default(), OnceLock::new());
         let buffers = Buffers::default();
+        let is_raw = base.raw || container.is_some();
+        let maps = if is_raw { Maps::default() } else { Maps::of(&header) };
         Dataset {
             base,
             file,
@@ -170,8 +185,29 @@ impl Dataset {
             renamed,
             machine,
             buffers,
+            maps,
             container,
+            burst: None,
         }
+    }
+
+    /// Puts logs before the file. A file with decomposed variables has no use for them: there
+    /// every rank writes one piece for itself already.
+    pub(crate) fn stand_behind(&mut self, mut burst: Option<Box<Burst>>) {
+        let vars = self.header.schema.vars.len();
+        let decomposed = (0..vars).any(|var| self.maps.of_var(VarId(var)).is_some());
+        if let Some(mut unused) = burst.take_if(|_| decomposed) {
+            unused.discard(&self.base);
+        }
+        self.burst = burst;
+        if let Some(burst) = &mut self.burst {
+            burst.stands_before(&self.base, &self.file, &self.header, self.records);
+        }
+    }
+
+    /// Whether what is written is appended to a log.
+    pub(crate) fn appends(&self) -> bool {
+        self.container.is_some() || self.burst.is_some()
     }
 
     /// The file, behind symbolic links.
@@ -206,6 +242,13 @@ impl Dataset {
         Ok(self.file.len()?)
     }
 
+    /// The file's bytes, for reading: of a container, those of the classic file that it stands
+    /// for. What this rank has written is in them.
+    pub fn classic_file(&self) -> Result<Arc<dyn File>> {
+        self.see_own()?;
+        Ok(self.file.clone())
+    }
+
     /// The number of the variable of this name.
     pub fn var(&self, name: &str) -> Result<VarId> {
         self.schema().var(name).ok_or_else(|| self.no_such_name(name))
@@ -216,9 +259,18 @@ impl Dataset {
         self.schema().variable(var).ok_or_else(|| self.no_such_number(var))
     }
 
-    /// The lengths of the variable's dimensions, slowest first, with the records there are.
+    /// The lengths of the variable's dimensions, slowest first, with the records there are. Those
+    /// of a decomposed variable are the dimensions of the array that it stands for.
     pub fn shape(&self, var: VarId) -> Result<Vec<u64>> {
-        Ok(self.schema().shape(self.variable(var)?, self.records))
+        match self.maps.of_var(self.file_var(var)?) {
+            None => Ok(self.schema().shape(self.variable(var)?, self.records)),
+            Some(map) => self.decomposed_shape(var, map),
+        }
+    }
+
+    /// Shares an outcome: all ranks have it, or all have an error. Collective.
+    pub fn agree<T>(&self, outcome: Result<T>) -> Result<T> {
+        self.base.agree(outcome)
     }
 
     /// The hints in force.
@@ -243,12 +295,16 @@ impl Dataset {
         if !self.base.writable {
             return self.refresh();
         }
-        self.agree_on_records()?;
+        self.settle()?;
         if self.container.is_some() {
             return self.commit_container(true);
         }
         let clock = Instant::now();
-        let synced = self.file.sync().map_err(Error::from);
+        let mut synced = self.file.sync().map_err(Error::from);
+        if let (Ok(()), Some(burst)) = (&synced, &mut self.burst) {
+            // Or a log from before would be replayed after a loss of power.
+            synced = burst.sync(&self.base);
+        }
         self.report.phases.sync += clock.elapsed();
         self.base.agree(synced)?;
         if self.renamed {
@@ -282,13 +338,14 @@ impl Dataset {
     /// Makes the records that any rank has made known to everyone, and to the file. Collective.
     pub fn sync_records(&mut self) -> Result<()> {
         self.base.require_writable("count records")?;
-        self.agree_on_records()
+        self.settle()
     }
 
     /// Writes the variable's fill value over one record of it, which comes into being if need
     /// be. Collective.
     pub fn fill_record(&mut self, var: VarId, record: u64) -> Result<()> {
         self.base.require_writable("fill")?;
+        self.flush()?;
         let id = self.file_var(var)?;
         self.require_storable(record.saturating_add(1))?;
         let (Some(variable), Some(place)) =
@@ -305,7 +362,11 @@ impl Dataset {
         let filled = fill_range(&*self.file, at, mine.end - mine.start, &fill);
         self.base.agree(filled)?;
         let records = self.base.comm.max_u64(self.records.max(record + 1))?;
-        self.grow_together(records)
+        self.grow_together(records)?;
+        if let Some(burst) = &mut self.burst {
+            burst.file_has(records);
+        }
+        Ok(())
     }
 
     /// Changes names and attributes without leaving data mode, which is possible as long as
@@ -337,6 +398,9 @@ impl Dataset {
             let why = "the header has no room for this change: make it in define mode";
             return Err(Error::NotAlike { path, why });
         }
+        // A flush in the background writes to the header too.
+        self.land()?;
+        header.numrecs = self.header.numrecs;
         let bytes = header.encode();
         self.base.by_root(|| {
             let mut old = vec![0; self.header.layout.header_len as usize];
@@ -348,6 +412,12 @@ impl Dataset {
             replace_header(&*self.base.store, &self.base.path, &*self.file, old, &bytes)
         })?;
         self.header = header;
+        if let Some(burst) = &self.burst {
+            burst.amend(&self.header);
+        }
+        if !self.base.raw && self.container.is_none() {
+            self.maps = Maps::of(&self.header);
+        }
         Ok(())
     }
 
@@ -357,21 +427,32 @@ impl Dataset {
         if !self.base.writable {
             return Ok(());
         }
-        self.agree_on_records()?;
+        self.settle()?;
         if self.container.is_some() {
             return self.commit_container(false);
         }
         self.base.by_root(|| self.extend_file(self.records))?;
-        Ok(())
+        match self.burst.take() {
+            Some(burst) => burst.remove(&self.base),
+            None => Ok(()),
+        }
     }
 
     /// Goes back to define mode. Collective.
     pub fn redef(mut self) -> Result<Define> {
         self.base.require_writable("redefine")?;
-        self.agree_on_records()?;
-        let Dataset { file, header, records, renamed, container, .. } = self;
+        self.settle()?;
+        let Dataset { file, header, records, renamed, container, burst, .. } = self;
         let before = Before { file, header, records, renamed, container };
-        Ok(Define::redefine(self.base, before, self.numbering, self.fills))
+        Ok(Define::redefine(self.base, before, burst, self.numbering, self.fills))
+    }
+
+    /// Brings the file to where this dataset is. Collective.
+    fn settle(&mut self) -> Result<()> {
+        match self.burst {
+            Some(_) => self.flush(),
+            None => self.agree_on_records(),
+        }
     }
 
     /// Makes the records that any rank has made everyone's. Collective.
@@ -496,7 +577,7 @@ impl Dataset {
 }
 
 /// The header and its bytes, after an interrupted redefinition was dealt with.
-fn settle(base: &Base, file: &dyn File) -> Result<(Header, Vec<u8>)> {
+fn settled_header(base: &Base, file: &dyn File) -> Result<(Header, Vec<u8>)> {
     let Some((journal, state)) = base.journal(file)? else {
         return read_header(&base.path, file);
     };

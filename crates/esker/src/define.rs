@@ -12,12 +12,15 @@ use esker_format::{
 use esker_store::{Access, CreateMode, File, Store};
 
 use crate::base::{Base, agree, broadcast_parts};
+use crate::burst::Burst;
 use crate::commit::{self, Committed};
 use crate::common::Common;
 use crate::container::{self, Container};
 use crate::dataset::Dataset;
+use crate::decomposed::NewMap;
 use crate::error::{Error, Result};
 use crate::hints::{Hints, Layout};
+use crate::log::{FILTERS, Filtered};
 use crate::numbering::{FileOrder, Numbering};
 use crate::options::{CreateOptions, FillMode};
 use crate::report::Report;
@@ -33,17 +36,21 @@ use crate::tree;
 /// that rank. Renaming and deleting is done by all ranks alike or not at all.
 #[derive(Debug)]
 pub struct Define {
-    base: Base,
-    schema: Schema,
+    pub(crate) base: Base,
+    pub(crate) schema: Schema,
     /// The same in the file's order, where this rank has one of its own.
     file_order: Option<FileOrder>,
     /// Each variable's own fill mode, where it has one.
     fills: Vec<Option<FillMode>>,
     before: Option<Before>,
+    /// The logs before the file, if there are any.
+    burst: Option<Box<Burst>>,
     /// Files that hold the place of a new dataset until it is committed.
     placeholders: Vec<PathBuf>,
     /// Whether something was renamed or deleted, which cannot be merged.
     removed: bool,
+    /// Maps whose contents reach the file together with the header.
+    pub(crate) maps: Vec<NewMap>,
 }
 
 /// What a redefinition starts from.
@@ -88,7 +95,8 @@ impl Define {
         let align = aligned(options.align, &hints);
         let CreateOptions { store, fill, fill_grown, short_file, .. } = options;
         let own = Common { path, hints, align, fill, fill_grown, short_file, writable: true };
-        let base = Base::new(store, comm, own)?;
+        let mut base = Base::new(store, comm, own)?;
+        base.raw = options.raw;
         let mut placeholders = Vec::new();
         let classic = base.hints.layout == Layout::Classic;
         if base.is_root() && classic {
@@ -97,19 +105,22 @@ impl Define {
                 placeholders.push(base.path.clone());
             }
         }
-        let define = Define {
+        let mut define = Define {
             base,
             schema: Schema::new(options.version),
             file_order: None,
             fills: Vec::new(),
             before: None,
+            burst: None,
             placeholders,
             removed: false,
+            maps: Vec::new(),
         };
         // A directory that takes no files is reported before any work is done.
         let base = &define.base;
         if classic {
             base.by_root(|| Ok(base.store.create(&base.new_path(), CreateMode::Truncate)?))?;
+            define.burst = Burst::start(base)?;
         }
         Ok(define)
     }
@@ -117,6 +128,7 @@ impl Define {
     pub(crate) fn redefine(
         base: Base,
         before: Before,
+        burst: Option<Box<Burst>>,
         numbering: Option<Numbering>,
         fills: Vec<Option<FillMode>>,
     ) -> Define {
@@ -129,8 +141,9 @@ impl Define {
                 (numbering.schema, own.collect())
             }
         };
-        let (before, placeholders) = (Some(before), Vec::new());
-        Define { base, schema, file_order, fills, before, placeholders, removed: false }
+        let (before, placeholders, maps) = (Some(before), Vec::new(), Vec::new());
+        let removed = false;
+        Define { base, schema, file_order, fills, before, burst, placeholders, removed, maps }
     }
 
     /// The file.
@@ -268,6 +281,31 @@ impl Define {
         }
     }
 
+    /// Lets the variable's values go through filters before they are stored: names and parameters
+    /// with blanks between them, as `shuffle zstd,3` (docs/codecs.md has all). For variables of a
+    /// [`Layout::Log`]; the attribute `__filters` says which.
+    pub fn set_filters(&mut self, var: VarId, filters: &str) -> Result<()> {
+        let defined = self.schema.vars.len();
+        let Some(variable) = self.schema.variable(var) else {
+            return Err(self.base.schema_error(SchemaError::NoSuchVar { id: var.0, defined }));
+        };
+        let refuse = |why: String| {
+            let (path, name) = (&self.base.path, &variable.name);
+            Err(Error::Filter(format!("{}: variable {name:?}: {why}", path.display())))
+        };
+        if !self.is_container() {
+            return refuse("variables of a classic file have no filters".to_string());
+        }
+        if self.before.as_ref().is_some_and(|b| b.header.schema.vars.get(&variable.name).is_some())
+        {
+            return refuse("filters are set when a variable is defined".to_string());
+        }
+        match Filtered::new(filters, variable) {
+            Ok(filtered) => self.put_attr(var, FILTERS, filtered.attribute()),
+            Err(why) => refuse(why),
+        }
+    }
+
     /// How the data section will be aligned, in place of what was said when the dataset was
     /// created or opened. Collective: the same on every rank.
     pub fn set_align(&mut self, align: Alignment) {
@@ -336,7 +374,9 @@ impl Define {
                 let numbering = Numbering::of(&self.schema, &header.schema);
                 let base = self.base.clone();
                 let parts = (committed, header, records);
-                Ok(Dataset::new(base, parts, fills, numbering))
+                let mut dataset = Dataset::new(base, parts, fills, numbering);
+                dataset.stand_behind(self.burst.take());
+                Ok(dataset)
             }
             Err(error) => Err(EnddefError { define: Box::new(self), error: Box::new(error) }),
         }
@@ -361,13 +401,13 @@ impl Define {
         let layout = layout.map_err(|e| self.base.schema_error(e))?;
         let header = Header { schema, numrecs: NumRecs::Count(records), layout };
         let committed = match &self.before {
-            None => commit::create(&self.base, &header, &fills)?,
-            Some(before) => commit::update(&self.base, before, &header, &fills)?,
+            None => commit::create(&self.base, &header, &fills, &self.maps)?,
+            Some(before) => commit::update(&self.base, before, &header, &fills, &self.maps)?,
         };
         Ok((committed, header, own_fills))
     }
 
-    fn is_container(&self) -> bool {
+    pub(crate) fn is_container(&self) -> bool {
         match &self.before {
             None => self.base.hints.layout == Layout::Log,
             Some(before) => before.container.is_some(),
@@ -426,6 +466,9 @@ impl Drop for Define {
         // file beside the dataset is not worth an error: the next creation reuses it.
         for path in &self.placeholders {
             let _ = self.base.store.remove(path);
+        }
+        if let Some(burst) = &mut self.burst {
+            burst.discard(&self.base);
         }
     }
 }

@@ -39,7 +39,7 @@ impl Dataset {
         if puts.is_empty() {
             return Ok(());
         }
-        if self.container.is_some() {
+        if self.appends() {
             return self.append_to_log(puts, report);
         }
         let records = puts.iter().map(|r| r.records).max().unwrap_or(0);
@@ -60,7 +60,7 @@ impl Dataset {
             report.write_strategy = Strategy::Exchanged;
             let windows = Windows::new(&summary, hints, 1);
             let comm = &*self.base.comm;
-            let exchange = Exchange { comm, file, hints, windows };
+            let exchange = Exchange { comm, file, hints, windows, met: None };
             exchange.write(&plan, puts, &mut self.buffers, report)?;
         } else {
             report.write_strategy = Strategy::Direct;
@@ -86,7 +86,7 @@ impl Dataset {
         let ready = ready.and_then(|()| self.require_current(requests));
         let mut gets = split_gets(requests);
         let puts = requests;
-        if self.container.is_some() {
+        if self.appends() {
             let moved = self.log_together(puts, &mut gets, ready);
             join(puts, gets);
             return moved;
@@ -193,12 +193,12 @@ impl Dataset {
         }
     }
 
-    fn exchange(&self, together: &Together) -> Result<Exchange<'_>> {
+    pub(crate) fn exchange(&self, together: &Together) -> Result<Exchange<'_>> {
         let (comm, file, hints) = (&*self.base.comm, &*self.file, &self.base.hints);
         let ranks = comm.size();
         let aggregators = strategy::aggregators(ranks, self.machine()?, hints);
         let windows = Windows::new(together, hints, aggregators as u64);
-        Ok(Exchange { comm, file, hints, windows })
+        Ok(Exchange { comm, file, hints, windows, met: None })
     }
 
     fn require_current(&self, requests: &[Request<'_>]) -> Result<()> {
@@ -213,12 +213,12 @@ impl Dataset {
         requests: &mut [Request<'_>],
         report: &mut Report,
     ) -> Result<()> {
-        self.see_own()?;
+        let file = self.see_own()?;
         let extents = detach_extents(requests);
         let plan = Plan::new(extents.iter());
         count(report, &plan, requests.len());
-        let (file, hints) = (&*self.file, &self.base.hints);
-        match direct::read(file, &plan, requests, hints, report)? {
+        let hints = &self.base.hints;
+        match direct::read(&*file, &plan, requests, hints, report)? {
             Some(end) if !self.base.short_file => Err(self.short_at(end)),
             _ => Ok(()),
         }

@@ -6,6 +6,8 @@ use esker_comm::CommError;
 use esker_format::{ConvertError, DecodeError, RangeReport, SchemaError};
 use esker_store::StoreError;
 
+pub use crate::decomposed::DecompositionError;
+
 /// A result of this library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -32,6 +34,19 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
         /// Why.
+        why: String,
+    },
+
+    /// Filters that values cannot pass.
+    #[error("the filters failed: {0}")]
+    Filter(String),
+
+    /// Something is wrong with the logs before a classic file.
+    #[error("{}: burst buffer: {why}", path.display())]
+    BurstBuffer {
+        /// The classic file.
+        path: PathBuf,
+        /// What, and what to do.
         why: String,
     },
 
@@ -64,6 +79,17 @@ pub enum Error {
         var: String,
         /// What is wrong with it.
         source: SelectionError,
+    },
+
+    /// What a decomposition map does not allow, or what is wrong with one.
+    #[error("{}: {what}: {source}", path.display())]
+    Decomposition {
+        /// The file.
+        path: PathBuf,
+        /// The map, and the variable where it is about one.
+        what: String,
+        /// What is wrong.
+        source: DecompositionError,
     },
 
     /// The caller's memory does not fit the selection.

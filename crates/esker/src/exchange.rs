@@ -4,6 +4,7 @@
 //! part in the rounds that are left (the others would wait for it for ever); it is remembered
 //! and becomes everyone's at the end.
 
+use std::cell::Cell;
 use std::mem;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
@@ -31,6 +32,8 @@ pub(crate) struct Exchange<'e> {
     pub(crate) file: &'e dyn File,
     pub(crate) hints: &'e Hints,
     pub(crate) windows: Windows,
+    /// Told when ranks write the same bytes, if somebody wants to know.
+    pub(crate) met: Option<&'e Cell<bool>>,
 }
 
 /// The windows that an owner fills and writes in turn, kept from call to call: fresh memory
@@ -114,6 +117,9 @@ impl Exchange<'_> {
                 let clock = Instant::now();
                 let start = mine.map_or(0, |number| self.windows.window(round, number).start);
                 for (_, message) in received {
+                    if let Some(met) = self.met.filter(|met| !met.get()) {
+                        met.set(meets(window, start, &message)?);
+                    }
                     report.copied += lay(window, start, &message)?;
                     if (pool.len() as u64) < self.windows.aggregators {
                         pool.push(message.into_vec());
@@ -333,6 +339,12 @@ fn pack(
         rest = later;
     }
     Ok(Message::from(message))
+}
+
+/// Whether a message has a byte that the window has already.
+fn meets(window: &Window, base: u64, message: &[u8]) -> Result<bool> {
+    let (mut runs, _) = wire::open(message, base).ok_or_else(garbled)?;
+    Ok(runs.any(|run| window.has_any(run.offset, run.len)))
 }
 
 /// Lays the pieces of a message into the window that begins at `base`; gives their bytes.

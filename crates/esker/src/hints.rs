@@ -21,6 +21,19 @@ pub enum Automatic {
     Automatic,
 }
 
+/// On or off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Switch {
+    Enable,
+    Disable,
+}
+
+impl Switch {
+    pub(crate) fn is_on(self) -> bool {
+        self == Switch::Enable
+    }
+}
+
 /// What a new dataset is on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Layout {
@@ -85,6 +98,8 @@ pub struct Hints {
     pub(crate) direct_run: Option<u64>,
     /// `esker_sieve_hole`: holes of at most this many bytes are read along.
     pub(crate) sieve_hole: u64,
+    /// `esker_index_memory`: bytes that the index of a decomposition map, or of a log, may take.
+    pub(crate) index_memory: u64,
     /// `nc_header_align_size`: the data section begins at a multiple of this.
     pub(crate) header_align: Option<u64>,
     /// `nc_var_align_size`: fixed-size variables begin at multiples of this.
@@ -99,8 +114,20 @@ pub struct Hints {
     pub(crate) log_files: LogFiles,
     /// `esker_index`: who indexes the logs.
     pub(crate) index: WhereIndexed,
-    /// `esker_index_memory`: bytes that the index of a log may take.
-    pub(crate) index_memory: u64,
+    /// `nc_burst_buf`: whether what is written to a classic file goes into a log first.
+    pub(crate) burst_buf: Switch,
+    /// `nc_burst_buf_dirname`: where the logs are.
+    pub(crate) burst_dirname: String,
+    /// `nc_burst_buf_del_on_close`: whether close removes the logs.
+    pub(crate) burst_del_on_close: Switch,
+    /// `nc_burst_buf_overwrite`: whether logs that nobody has replayed are given up.
+    pub(crate) burst_overwrite: Switch,
+    /// `nc_burst_buf_shared_logs`: whether the ranks of a node share the files of their logs.
+    pub(crate) burst_shared_logs: Switch,
+    /// `nc_burst_buf_flush_buffer_size`: bytes of payload that a rank flushes at a time; 0 lets us choose.
+    pub(crate) burst_flush_buffer: u64,
+    /// `esker_burst_limit`: a collective call flushes when a rank's log is longer; 0 for no limit.
+    pub(crate) burst_limit: u64,
     /// The pairs that were set, to send them to other ranks.
     given: Vec<(String, String)>,
     warnings: Vec<String>,
@@ -129,11 +156,22 @@ impl Default for Hints {
             log_files: LogFiles::Process,
             index: WhereIndexed::Automatic,
             index_memory: 256 << 20,
+            burst_buf: Switch::Disable,
+            burst_dirname: "./".to_string(),
+            burst_del_on_close: Switch::Enable,
+            burst_overwrite: Switch::Disable,
+            burst_shared_logs: Switch::Disable,
+            burst_flush_buffer: 0,
+            burst_limit: 0,
             given: Vec::new(),
             warnings: Vec::new(),
         }
     }
 }
+
+/// Payload that a rank flushes at a time where nobody says otherwise: as many windows as keep all
+/// aggregators busy, and little beside the arrays of those who write them.
+const FLUSH: u64 = 64 << 20;
 
 /// The length of a window where nobody says another. Not ROMIO's 16 MiB: windows that stay in
 /// the cache are written several times as fast (strided kernel at 2 ranks, MB/s: 16 MiB 630,
@@ -227,6 +265,27 @@ macro_rules! choice_hint {
     };
 }
 
+/// On or off.
+macro_rules! burst_switch {
+    ($name:literal, $field:ident) => {
+        choice_hint!($name, $field, [("enable", Switch::Enable), ("disable", Switch::Disable)])
+    };
+}
+
+/// A size that may be 0.
+macro_rules! number_hint {
+    ($name:literal, $field:ident) => {
+        Hint {
+            name: $name,
+            set: |h, v| {
+                h.$field = number(v)?;
+                Ok(())
+            },
+            get: |h| Some(h.$field.to_string()),
+        }
+    };
+}
+
 /// A hint that other libraries act on and this one has no use for.
 macro_rules! ignored_hint {
     ($name:literal) => {
@@ -237,14 +296,7 @@ macro_rules! ignored_hint {
 const TABLE: &[Hint] = &[
     default_hint!("cb_buffer_size", cb_buffer_size, WINDOW),
     optional_hint!("cb_nodes", cb_nodes),
-    Hint {
-        name: "nc_num_aggrs_per_node",
-        set: |h, v| {
-            h.aggregators_per_node = number(v)?;
-            Ok(())
-        },
-        get: |h| Some(h.aggregators_per_node.to_string()),
-    },
+    number_hint!("nc_num_aggrs_per_node", aggregators_per_node),
     optional_hint!("striping_unit", striping_unit),
     switch_hint!("romio_cb_write", cb_write),
     switch_hint!("romio_cb_read", cb_read),
@@ -274,6 +326,23 @@ const TABLE: &[Hint] = &[
         ]
     ),
     size_hint!("esker_index_memory", index_memory),
+    burst_switch!("nc_burst_buf", burst_buf),
+    Hint {
+        name: "nc_burst_buf_dirname",
+        set: |h, v| match v.trim() {
+            "" => Err("it is empty".to_string()),
+            name => {
+                h.burst_dirname = name.to_string();
+                Ok(())
+            }
+        },
+        get: |h| Some(h.burst_dirname.clone()),
+    },
+    burst_switch!("nc_burst_buf_del_on_close", burst_del_on_close),
+    burst_switch!("nc_burst_buf_overwrite", burst_overwrite),
+    burst_switch!("nc_burst_buf_shared_logs", burst_shared_logs),
+    number_hint!("nc_burst_buf_flush_buffer_size", burst_flush_buffer),
+    number_hint!("esker_burst_limit", burst_limit),
     ignored_hint!("cb_config_list"),
     ignored_hint!("romio_no_indep_rw"),
     ignored_hint!("striping_factor"),
@@ -288,12 +357,6 @@ const TABLE: &[Hint] = &[
     ignored_hint!("nc_hash_size_var"),
     ignored_hint!("nc_hash_size_gattr"),
     ignored_hint!("nc_hash_size_vattr"),
-    ignored_hint!("nc_burst_buf"),
-    ignored_hint!("nc_burst_buf_dirname"),
-    ignored_hint!("nc_burst_buf_del_on_close"),
-    ignored_hint!("nc_burst_buf_flush_buffer_size"),
-    ignored_hint!("nc_burst_buf_overwrite"),
-    ignored_hint!("nc_burst_buf_shared_logs"),
 ];
 
 fn number(value: &str) -> Result<u64, String> {
@@ -425,6 +488,14 @@ impl Hints {
     /// Bytes that a direct write holds at once, for a file with blocks of this length.
     pub(crate) fn write_at_once(&self, block: u64) -> u64 {
         self.write_buffer.unwrap_or(DIRECT.max(block)).max(8)
+    }
+
+    /// Bytes of payload that a rank flushes at a time.
+    pub(crate) fn flush_at_once(&self) -> u64 {
+        match self.burst_flush_buffer {
+            0 => FLUSH,
+            size => size,
+        }
     }
 
     /// The longest window, for a file with blocks of this length.

@@ -60,10 +60,13 @@
 mod access;
 mod appending;
 mod base;
+mod burst;
 mod commit;
 mod common;
+mod conflict;
 mod container;
 mod dataset;
+mod decomposed;
 mod define;
 mod direct;
 mod engine;
@@ -72,6 +75,8 @@ mod exchange;
 mod fill;
 #[doc = include_str!("../../../docs/parallel.md")]
 pub mod guide {}
+#[doc = include_str!("../../../docs/log.md")]
+pub mod log_guide {}
 mod hints;
 mod journal;
 mod log;
@@ -83,6 +88,7 @@ mod numbering;
 mod options;
 mod pattern;
 mod plan;
+mod recovery;
 mod report;
 mod request;
 mod rounds;
@@ -96,9 +102,11 @@ mod wire;
 
 pub use access::Outcomes;
 pub use base::read_header_noting;
+pub use burst::{FlushToken, RecoverOptions, Recovery, recover};
 pub use dataset::Dataset;
+pub use decomposed::{Decomposition, DecompositionId};
 pub use define::{Define, EnddefError};
-pub use error::{Error, MemoryError, Result, SelectionError};
+pub use error::{DecompositionError, Error, MemoryError, Result, SelectionError};
 pub use esker_comm::{Communicator, SelfComm, launch};
 pub use esker_format::{
     Alignment, Attribute, Char, DataLayout, DimId, DimLen, Dimension, ExternalType, Header,
@@ -113,6 +121,11 @@ pub use journal::{
 pub use log::LogDamage;
 pub use memory::MemoryLayout;
 pub use options::{CreateOptions, FillMode, OpenOptions};
+pub use recovery::{
+    ContainerFacts, ContainerRecoverOptions, ContainerRecovery, Examination, FaultKind, LogFault,
+    RecoveredLog, SessionFacts, Superseded, TornTail, container_facts, container_header, examine,
+    is_container, recover_container,
+};
 pub use report::{Phases, Report, Strategy};
 pub use request::{RequestId, Requests};
 pub use selection::Selection;

@@ -158,6 +158,11 @@ impl<'b> Memory<'b> {
         }
     }
 
+    /// The fill value `count` times, in external form.
+    pub(crate) fn fill_bytes(&self, count: u64) -> Vec<u8> {
+        self.fill.as_slice().repeat(count as usize)
+    }
+
     /// The bytes of these elements, if they lie as the variable has them, in this machine's order.
     pub(crate) fn as_they_are(&self, elements: std::ops::Range<u64>) -> Option<&[u8]> {
         let Sides { external, memory, .. } = self.sides;

@@ -28,6 +28,7 @@ pub struct CreateOptions {
     pub(crate) fill: FillMode,
     pub(crate) fill_grown: bool,
     pub(crate) short_file: bool,
+    pub(crate) raw: bool,
     pub(crate) align: Alignment,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) comm: Arc<dyn Communicator>,
@@ -42,6 +43,7 @@ impl Default for CreateOptions {
             fill: FillMode::Fill,
             fill_grown: true,
             short_file: false,
+            raw: false,
             align: Alignment::default(),
             store: Arc::new(LocalStore),
             comm: Arc::new(SelfComm::new()),
@@ -84,9 +86,12 @@ impl CreateOptions {
 pub struct OpenOptions {
     pub(crate) writable: bool,
     pub(crate) container_version: Option<u64>,
+    /// Whether a burst buffer may stand before it.
+    pub(crate) burst: bool,
     pub(crate) fill: FillMode,
     pub(crate) fill_grown: bool,
     pub(crate) short_file: bool,
+    pub(crate) raw: bool,
     pub(crate) align: Alignment,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) comm: Arc<dyn Communicator>,
@@ -98,9 +103,11 @@ impl Default for OpenOptions {
         OpenOptions {
             writable: false,
             container_version: None,
+            burst: true,
             fill: FillMode::Fill,
             fill_grown: true,
             short_file: false,
+            raw: false,
             align: Alignment::default(),
             store: Arc::new(LocalStore),
             comm: Arc::new(SelfComm::new()),
@@ -150,6 +157,14 @@ macro_rules! shared_options {
             /// beyond its end read as zeros, and are no error.
             pub fn short_file(mut self, short_file: bool) -> Self {
                 self.short_file = short_file;
+                self
+            }
+
+            /// Whether decomposed variables are seen as they are stored, one blob after the other,
+            /// instead of as the arrays they stand for: for programs that show or copy files as
+            /// they are.
+            pub fn raw(mut self, raw: bool) -> Self {
+                self.raw = raw;
                 self
             }
 

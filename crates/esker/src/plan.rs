@@ -19,8 +19,24 @@ pub(crate) struct Extent {
     singles: Vec<Single>,
     /// The others, with the number of their first element.
     patterns: Vec<(Pattern, u64)>,
+    /// Lists of runs that come again.
+    repeats: Vec<Repeat>,
     /// Bytes of an element in the file.
     size: u64,
+}
+
+/// Runs that are there once for each of `places`, at other offsets and for other elements.
+#[derive(Debug)]
+struct Repeat {
+    runs: Vec<Single>,
+    places: Vec<Shift>,
+}
+
+/// How far a list of runs is moved: in the file, and in the elements of the request.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Shift {
+    pub(crate) offset: u64,
+    pub(crate) element: u64,
 }
 
 /// One run of a request, and its first element.
@@ -57,6 +73,17 @@ impl Extent {
         self.singles.push(Single { offset: run.offset, len: run.len, element });
     }
 
+    /// Adds runs that come once for each of `places`, moved there.
+    pub(crate) fn push_repeated(&mut self, mut runs: Vec<Single>, places: Vec<Shift>) {
+        if runs.is_empty() {
+            return;
+        }
+        if !runs.is_sorted_by_key(|s| s.offset) {
+            sort_by_offset(&mut runs, |s| s.offset);
+        }
+        self.repeats.push(Repeat { runs, places });
+    }
+
     /// Sorts what the caller gave in another order.
     pub(crate) fn finish(&mut self) {
         if !self.singles.is_sorted_by_key(|s| s.offset) {
@@ -83,7 +110,9 @@ impl Extent {
     /// The first byte after everything.
     pub(crate) fn end(&self) -> u64 {
         let singles = self.singles.iter().map(|s| s.offset + s.len).max().unwrap_or(0);
-        self.patterns.iter().map(|(p, _)| p.end()).fold(singles, u64::max)
+        let patterns = self.patterns.iter().map(|(p, _)| p.end()).fold(singles, u64::max);
+        let last = |r: &Repeat| r.places.iter().map(|p| p.offset).max().unwrap_or(0);
+        self.repeats.iter().map(|r| last(r) + end_of(&r.runs)).fold(patterns, u64::max)
     }
 
     fn summary(&self) -> Summary {
@@ -95,8 +124,20 @@ impl Extent {
             let runs = pattern.run_count();
             sum.add(pattern.first(), pattern.end(), runs, runs * pattern.run_len());
         }
+        for Repeat { runs, places } in &self.repeats {
+            let (first, end) = (runs.first().map_or(0, |r| r.offset), end_of(runs));
+            let (count, bytes) = (runs.len() as u64, runs.iter().map(|r| r.len).sum());
+            for place in places {
+                sum.add(place.offset + first, place.offset + end, count, bytes);
+            }
+        }
         sum
     }
+}
+
+/// The first byte after these runs.
+fn end_of(runs: &[Single]) -> u64 {
+    runs.iter().map(|s| s.offset + s.len).max().unwrap_or(0)
 }
 
 /// A plan in numbers.
@@ -175,7 +216,7 @@ struct Entry<'a> {
 
 #[derive(Debug)]
 enum What<'a> {
-    Singles(&'a [Single]),
+    Singles(&'a [Single], Shift),
     Pattern(&'a Pattern, u64),
 }
 
@@ -199,9 +240,17 @@ impl<'a> Plan<'a> {
             let all = extent.summary();
             summary.add(all.first, all.end, all.runs, all.bytes);
             if let Some(first) = extent.singles.first() {
-                let end = extent.singles.iter().map(|s| s.offset + s.len).max().unwrap_or(0);
-                let what = What::Singles(&extent.singles);
+                let end = end_of(&extent.singles);
+                let what = What::Singles(&extent.singles, Shift::default());
                 entries.push(Entry { first: first.offset, end, request, what });
+            }
+            for Repeat { runs, places } in &extent.repeats {
+                let (first, end) = (runs.first().map_or(0, |r| r.offset), end_of(runs));
+                for place in places {
+                    let (first, end) = (first + place.offset, end + place.offset);
+                    let what = What::Singles(runs, *place);
+                    entries.push(Entry { first, end, request, what });
+                }
             }
             for (pattern, element) in &extent.patterns {
                 let what = What::Pattern(pattern, *element);
@@ -236,7 +285,7 @@ impl<'a> Plan<'a> {
         self.entries
             .iter()
             .map(|entry| match entry.what {
-                What::Singles(singles) => of_singles(singles),
+                What::Singles(singles, _) => of_singles(singles),
                 What::Pattern(pattern, _) => of_pattern(pattern),
             })
             .sum()
@@ -279,7 +328,9 @@ impl Sweep<'_, '_> {
         let reached = self.active.iter().map(|(entry, at)| {
             let entry = &self.plan.entries[*entry];
             match entry.what {
-                What::Singles(list) => list.get(*at).map_or(entry.end, |s| s.offset).max(from),
+                What::Singles(list, shift) => {
+                    list.get(*at).map_or(entry.end, |s| s.offset + shift.offset).max(from)
+                }
                 What::Pattern(pattern, _) => {
                     let run = pattern.runs_after(from).next();
                     run.map_or(entry.end, |(_, run)| run.offset.max(from))
@@ -311,15 +362,16 @@ impl Sweep<'_, '_> {
                 }
             };
             match entry.what {
-                What::Singles(list) => {
+                What::Singles(list, shift) => {
                     let mut here = *at;
-                    while let Some(s) = list.get(here).filter(|s| s.offset < end) {
-                        let (offset, len) = (s.offset, s.len);
-                        add(Piece { offset, len, request: entry.request, element: s.element });
+                    while let Some(s) = list.get(here).filter(|s| s.offset + shift.offset < end) {
+                        let (offset, len) = (s.offset + shift.offset, s.len);
+                        let (request, element) = (entry.request, s.element + shift.element);
+                        add(Piece { offset, len, request, element });
                         here += 1;
                     }
                     // A run that goes on after the end is looked at again.
-                    while *at < here && list[*at].offset + list[*at].len <= end {
+                    while *at < here && shift.offset + list[*at].offset + list[*at].len <= end {
                         *at += 1;
                     }
                     *at < list.len()
@@ -499,6 +551,37 @@ mod tests {
             expected.sort_by_key(|i| i.0);
             sort_by_offset(&mut items, |i| i.0);
             prop_assert_eq!(items, expected);
+        }
+    }
+
+    #[test]
+    fn repeated_runs_are_as_if_each_were_there() {
+        let (mut flat, mut repeated) = (Extent::new(2), Extent::new(2));
+        let runs: Vec<Single> = [(40, 4, 0), (10, 6, 2), (20, 2, 5)]
+            .map(|(offset, len, element)| Single { offset, len, element })
+            .into();
+        let places: Vec<Shift> =
+            (0..5).map(|i| Shift { offset: 100 * i, element: 6 * i }).collect();
+        for place in &places {
+            for run in &runs {
+                let Single { offset, len, element } = *run;
+                flat.push_run(Run { offset: offset + place.offset, len }, element + place.element);
+            }
+        }
+        repeated.push_repeated(runs, places);
+        flat.finish();
+        repeated.finish();
+        assert_eq!(flat.end(), repeated.end());
+        let (one, other) = (Plan::new([&flat].into_iter()), Plan::new([&repeated].into_iter()));
+        assert_eq!(one.summary, other.summary);
+        for step in [7, 50, 1000] {
+            let (mut one, mut other) = (one.sweep(), other.sweep());
+            for at in (0..600).step_by(step) {
+                let (from, to) = (at as u64, (at + step) as u64);
+                assert_eq!(one.next_offset(from).is_some(), other.next_offset(from).is_some());
+                let expected = one.take(from, to, Overlap::Shared).to_vec();
+                assert_eq!(other.take(from, to, Overlap::Shared), expected);
+            }
         }
     }
 

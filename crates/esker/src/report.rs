@@ -125,6 +125,21 @@ impl Tally {
 }
 
 impl Report {
+    /// Adds what a thread did on the dataset's behalf.
+    pub(crate) fn merge(&mut self, other: &Report) {
+        self.write_strategy = other.write_strategy;
+        self.rounds += other.rounds;
+        self.aggregators = other.aggregators;
+        self.messages += other.messages;
+        self.message_bytes += other.message_bytes;
+        self.copied += other.copied;
+        self.writes += other.writes;
+        self.bytes_written += other.bytes_written;
+        self.reads += other.reads;
+        self.bytes_read += other.bytes_read;
+        self.peak_memory = self.peak_memory.max(other.peak_memory);
+    }
+
     pub(crate) fn add(&mut self, tally: Tally) {
         self.writes += tally.writes;
         self.bytes_written += tally.bytes_written;

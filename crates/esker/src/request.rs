@@ -15,6 +15,11 @@ use crate::plan::Extent;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(u64);
 
+impl RequestId {
+    /// Of a request that nobody waits for: it comes from a log.
+    pub(crate) const REPLAYED: RequestId = RequestId(u64::MAX);
+}
+
 /// Which way a request moves data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
@@ -43,6 +48,22 @@ pub(crate) struct Request<'b> {
     pub(crate) range: RangeReport,
 }
 
+/// Elements of a request that are nowhere in the file: holes (the first element, and how many),
+/// once behind each of `firsts`.
+#[derive(Debug)]
+pub(crate) struct Gaps {
+    pub(crate) holes: Vec<(u64, u64)>,
+    pub(crate) firsts: Vec<u64>,
+}
+
+impl Gaps {
+    /// How many there are.
+    pub(crate) fn elements(&self) -> u64 {
+        let holes: u64 = self.holes.iter().map(|(_, len)| len).sum();
+        holes.saturating_mul(self.firsts.len() as u64)
+    }
+}
+
 impl Request<'_> {
     pub(crate) fn pack(&mut self, element: u64, out: &mut [u8]) -> Result<()> {
         let report = self.memory.pack(element, out).map_err(Error::Unchecked)?;
@@ -54,6 +75,28 @@ impl Request<'_> {
         let report = self.memory.unpack(element, source).map_err(Error::Unchecked)?;
         self.note(element, &report);
         Ok(())
+    }
+
+    /// Puts the variable's fill value to these elements of what is read into.
+    pub(crate) fn fill(&mut self, gaps: &[Gaps]) {
+        if gaps.is_empty() || self.direction == Direction::Put {
+            return;
+        }
+        const AT_ONCE: u64 = 512;
+        let block = self.memory.fill_bytes(AT_ONCE);
+        let size = self.memory.sides.external.size();
+        for gaps in gaps {
+            for (first, (hole, len)) in
+                gaps.firsts.iter().flat_map(|f| gaps.holes.iter().map(move |hole| (f, hole)))
+            {
+                let end = first + hole + len;
+                for element in (first + hole..end).step_by(AT_ONCE as usize) {
+                    let n = (end - element).min(AT_ONCE);
+                    // The types were checked when the memory was given.
+                    let _ = self.unpack(element, &block[..(n * size) as usize]);
+                }
+            }
+        }
     }
 
     /// Adds the report of the elements from `element` on. Pieces come in the file's order, and

@@ -12,6 +12,7 @@ use crate::error::SelectionError;
 use crate::log::Parts;
 use crate::pattern::{Pattern, Run};
 use crate::plan::Extent;
+use crate::request::Gaps;
 
 /// Which elements of a variable: everything, or a list of hyperslabs (start, count, stride).
 ///
@@ -29,6 +30,17 @@ use crate::plan::Extent;
 pub struct Selection {
     /// Shared, so that a list which is used again is known.
     slabs: Option<Arc<Slabs>>,
+    /// Set for the blobs of decomposed variables, which are not hyperslabs.
+    blob: Option<Box<Blob>>,
+}
+
+/// What a rank has of a decomposition map, at indices of the dimensions before the map's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Blob {
+    pub(crate) start: Vec<u64>,
+    pub(crate) count: Vec<u64>,
+    /// The numbers of its blocks, in the order of the data; `None` for all.
+    pub(crate) blocks: Option<Vec<u64>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +58,7 @@ impl Selection {
     /// The whole variable. Writing one to a record variable writes as many records as the
     /// data have, from record 0.
     pub fn all() -> Selection {
-        Selection { slabs: None }
+        Selection { slabs: None, blob: None }
     }
 
     /// A block of `count` elements from `start` in each dimension.
@@ -58,9 +70,7 @@ impl Selection {
     /// `stride` means 1 everywhere.
     pub fn strided(start: &[u64], count: &[u64], stride: &[u64]) -> Selection {
         let (start, count, stride) = (start.to_vec(), count.to_vec(), stride.to_vec());
-        Selection {
-            slabs: Some(Arc::new(Slabs { rank: start.len(), len: 1, start, count, stride })),
-        }
+        Selection::of(Slabs { rank: start.len(), len: 1, start, count, stride })
     }
 
     /// A list of blocks (`varn`): `starts` and `counts` have `rank` numbers for each. An empty
@@ -76,18 +86,82 @@ impl Selection {
         let len = starts.len().checked_div(rank).unwrap_or(1);
         let count = if counts.is_empty() { vec![1; starts.len()] } else { counts };
         let (start, stride) = (starts, Vec::new());
-        Selection { slabs: Some(Arc::new(Slabs { rank, len, start, count, stride })) }
+        Selection::of(Slabs { rank, len, start, count, stride })
     }
 
     /// No elements: what a rank passes to a collective call that it has nothing for.
     pub fn none() -> Selection {
         let (start, count, stride) = (Vec::new(), Vec::new(), Vec::new());
-        Selection { slabs: Some(Arc::new(Slabs { rank: 0, len: 0, start, count, stride })) }
+        Selection::of(Slabs { rank: 0, len: 0, start, count, stride })
     }
 
     /// One element.
     pub fn element(index: &[u64]) -> Selection {
         Selection::slab(index, &vec![1; index.len()])
+    }
+
+    /// What this rank has of a decomposed variable, in the order in which it said so when the map
+    /// was defined: its blob, once for each index of the dimensions before the map's, from `start`
+    /// on, `count` in each. Both are empty if there are no such dimensions.
+    ///
+    /// ```
+    /// use esker::Selection;
+    /// // All that this rank has, of record 7.
+    /// let mine = Selection::blob(&[7], &[1]);
+    /// # let _ = mine;
+    /// ```
+    pub fn blob(start: &[u64], count: &[u64]) -> Selection {
+        let (start, count) = (start.to_vec(), count.to_vec());
+        Selection { slabs: None, blob: Some(Box::new(Blob { start, count, blocks: None })) }
+    }
+
+    /// Like [`Selection::blob`], but only these of the rank's blocks, by their numbers in the map
+    /// from 0 on.
+    pub fn blocks(start: &[u64], count: &[u64], blocks: &[u64]) -> Selection {
+        let (start, count, blocks) = (start.to_vec(), count.to_vec(), Some(blocks.to_vec()));
+        Selection { slabs: None, blob: Some(Box::new(Blob { start, count, blocks })) }
+    }
+
+    fn of(slabs: Slabs) -> Selection {
+        Selection { slabs: Some(Arc::new(slabs)), blob: None }
+    }
+
+    /// The blob that this is, if it is one.
+    pub(crate) fn as_blob(&self) -> Option<&Blob> {
+        self.blob.as_deref()
+    }
+
+    /// Whether this is everything, whatever the variable's shape.
+    pub(crate) fn is_all(&self) -> bool {
+        self.slabs.is_none() && self.blob.is_none()
+    }
+
+    /// Calls `each` with every hyperslab that is not empty, and its elements; the first that is
+    /// not within `shape` is an error.
+    pub(crate) fn each_within<E: From<SelectionError>>(
+        &self,
+        shape: &[u64],
+        dim_name: impl Fn(usize) -> String,
+        mut each: impl FnMut(Slab<'_>, u64) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let whole;
+        let slabs = match &self.slabs {
+            Some(slabs) => slabs,
+            None => {
+                let (start, count) = (vec![0; shape.len()], shape.to_vec());
+                whole = Slabs { rank: shape.len(), len: 1, start, count, stride: vec![] };
+                &whole
+            }
+        };
+        slabs.check_rank(shape.len())?;
+        for slab in slabs.iter() {
+            match slab.elements_within(shape) {
+                Some(0) => {}
+                Some(elements) => each(slab, elements)?,
+                None => return Err(slab.fault(shape, dim_name).into()),
+            }
+        }
+        Ok(())
     }
 }
 
@@ -109,6 +183,8 @@ pub(crate) struct Checked {
     pub(crate) extent: Extent,
     /// The records that are selected whole and without gaps, if that is all there is.
     pub(crate) whole_records: Option<Range<u64>>,
+    /// Elements that no rank has of a decomposed variable, which read as fill values.
+    pub(crate) gaps: Vec<Gaps>,
     /// What it is in a log, when that is known already; then the extent is empty.
     pub(crate) parts: Option<(Arc<Parts>, u64)>,
 }
@@ -232,12 +308,13 @@ impl Selection {
         }
         extent.finish();
         let whole_records = if is_record { slabs.whole_records(&shape) } else { None };
-        Ok(Checked { elements, records: needed, extent, whole_records, parts: None })
+        let (parts, gaps) = (None, Vec::new());
+        Ok(Checked { elements, records: needed, extent, whole_records, parts, gaps })
     }
 }
 
 /// How many records `elements` elements make up.
-fn whole_records(record_shape: &[u64], elements: u64) -> Result<u64, SelectionError> {
+pub(crate) fn whole_records(record_shape: &[u64], elements: u64) -> Result<u64, SelectionError> {
     let record = record_shape.iter().try_fold(1u64, |n, len| n.checked_mul(*len));
     let record = record.ok_or(SelectionError::TooLarge)?;
     if record == 0 || !elements.is_multiple_of(record) {
@@ -248,9 +325,9 @@ fn whole_records(record_shape: &[u64], elements: u64) -> Result<u64, SelectionEr
 
 /// One hyperslab of a list.
 #[derive(Debug, Clone, Copy)]
-struct Slab<'a> {
-    start: &'a [u64],
-    count: &'a [u64],
+pub(crate) struct Slab<'a> {
+    pub(crate) start: &'a [u64],
+    pub(crate) count: &'a [u64],
     stride: &'a [u64],
 }
 
@@ -305,7 +382,7 @@ impl Slab<'_> {
         Some(run)
     }
 
-    fn stride_of(&self, d: usize) -> u64 {
+    pub(crate) fn stride_of(&self, d: usize) -> u64 {
         self.stride.get(d).copied().unwrap_or(1)
     }
 }
@@ -349,7 +426,7 @@ impl Slabs {
 }
 
 /// Bytes in the file from one index of a dimension to the next.
-fn file_steps(header: &Header, var: VarId) -> Vec<u64> {
+pub(crate) fn file_steps(header: &Header, var: VarId) -> Vec<u64> {
     let size = header.schema.vars.as_slice()[var.0].ty.size();
     steps(header, var, size, |_| header.layout.record_size)
 }

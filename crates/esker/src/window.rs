@@ -50,6 +50,14 @@ impl Window {
         &mut self.bytes[at..end]
     }
 
+    /// Whether any of `len` bytes of the file at `offset` is known.
+    pub(crate) fn has_any(&self, offset: u64, len: u64) -> bool {
+        let at = (offset - self.start) as usize;
+        let end = at + len as usize;
+        let covered = Covered { known: &self.known, at, end };
+        covered.border(at, true) < end
+    }
+
     /// The bytes of the file at `offset`.
     pub(crate) fn bytes(&self, offset: u64, len: u64) -> &[u8] {
         let at = (offset - self.start) as usize;
@@ -226,6 +234,10 @@ mod tests {
             }
             let from_runs: usize = window.covered().map(|(from, to)| to - from).sum();
             prop_assert_eq!(from_runs, known.iter().filter(|k| **k).count());
+            for from in (100..700).step_by(37) {
+                let any = known[from..from + 30].iter().any(|k| *k);
+                prop_assert_eq!(window.has_any(from as u64, 30), any);
+            }
             window.write(&*file, sieve, &mut Tally::default()).unwrap();
             prop_assert_eq!(store.bytes("f".as_ref()).unwrap(), expected);
         }

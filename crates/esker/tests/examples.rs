@@ -38,6 +38,26 @@ fn values(dataset: &Dataset, var: &str) -> Vec<f64> {
 }
 
 #[test]
+fn log_makes_a_container_whose_versions_can_be_read() {
+    made_by("log", |dataset, said| {
+        assert!(dataset.container_version().is_some());
+        assert!(said.contains("has 1 record, version"), "{said}");
+        let t = values(dataset, "t");
+        assert!((0..300).all(|i| t[i] == (100 * (i / 100) + i % 100 / 4) as f64), "{t:?}");
+    });
+}
+
+#[test]
+fn decomposed_variables_are_read_as_arrays() {
+    made_by("decomposed", |dataset, said| {
+        let expected: Vec<f64> = (0..3000).map(f64::from).collect();
+        assert_eq!(values(dataset, "heat"), expected);
+        assert_eq!(said.lines().count(), 4);
+        assert!(said.lines().all(|line| line.contains("3 runs in 3 steps")), "{said}");
+    });
+}
+
+#[test]
 fn a_distributed_array_is_one_array_in_the_file() {
     made_by("distributed_array", |dataset, _| {
         let t = values(dataset, "temperature");

@@ -217,3 +217,38 @@ fn a_hyperslab_of_five_million_runs() {
         assert!(peaks.iter().all(|(.., reported)| *reported > writing / ranks / 3));
     }
 }
+
+#[test]
+fn records_of_a_decomposed_variable_share_the_runs_of_its_map() {
+    const CELLS: u64 = 20_000;
+    const RECORDS: u64 = 200;
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.nc");
+    let peaks = esker::launch(2, |comm| {
+        let me = comm.rank() as u64;
+        let options = CreateOptions::new().fill(FillMode::NoFill).comm(comm.clone());
+        let mut def = Dataset::create(&path, options).unwrap();
+        let time = def.add_dim("time", DimLen::Unlimited).unwrap();
+        let cell = def.add_dim("cell", DimLen::Fixed(CELLS)).unwrap();
+        // Every run is one element.
+        let mine = Selection::strided(&[me], &[CELLS / 2], &[2]);
+        let map = def.add_decomposition(&[cell], &mine).unwrap();
+        let v = def.add_decomposed_var("v", ExternalType::Short, &[time], map).unwrap();
+        let mut ds = def.enddef().unwrap();
+        let data = vec![me as i16; (RECORDS * CELLS / 2) as usize];
+        let blob = Selection::blob(&[0], &[RECORDS]);
+        let ((), writing) = peak(&*comm, || ds.put_all(v, &blob, &data).unwrap());
+        // Each rank reads all records of half of the cells: a run for each element and record.
+        let half = Selection::slab(&[0, me * CELLS / 2], &[RECORDS, CELLS / 2]);
+        let mut found = vec![9i16; data.len()];
+        let ((), reading) = peak(&*comm, || ds.get_all_into(v, &half, &mut found).unwrap());
+        assert!(found.chunks(2).all(|pair| *pair == [0, 1]));
+        ds.close().unwrap();
+        (writing, reading)
+    });
+    // Four million runs of 24 bytes each would be 96 MB.
+    let (writing, reading) = peaks[0];
+    assert!(writing < 8 * MIB, "{writing} bytes for writing");
+    assert!(reading < 24 * MIB, "{reading} bytes for reading");
+}

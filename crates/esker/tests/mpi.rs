@@ -6,7 +6,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -157,6 +157,28 @@ fn random_lives_under_open_mpi_agree_with_the_model_and_with_python() {
     scenarios_pass(OPEN_MPI);
 }
 
+fn decomposed_pass(mpi: Mpi) {
+    if !mpi.is_here() {
+        return;
+    }
+    let _alone = alone();
+    for ranks in [1, 2, 4, 7] {
+        let dir = tempfile::tempdir().unwrap();
+        let first = (20_000 * ranks).to_string();
+        mpi.passes(ranks, &["decomposed", dir.path().to_str().unwrap(), &first, "6"]);
+    }
+}
+
+#[test]
+fn decomposed_variables_under_mpich_agree_with_the_model() {
+    decomposed_pass(MPICH);
+}
+
+#[test]
+fn decomposed_variables_under_open_mpi_agree_with_the_model() {
+    decomposed_pass(OPEN_MPI);
+}
+
 /// Every file in a folder is valid for PnetCDF's validator and holds for netCDF4-python what
 /// is noted beside it.
 fn others_agree(dir: &Path) {
@@ -201,9 +223,10 @@ fn number_in(path: &Path) -> Option<u64> {
 }
 
 /// Starts 4 ranks and kills one of them after some steps, at another moment each time.
-fn killed(what: &str, dir: &Path, turn: u64) -> Job {
-    let words: &[&str] = &[PROGRAM, what, dir.to_str().unwrap()];
-    let job = MPICH.start(&[(4, words)], &[]);
+fn killed(what: &[&str], dir: &Path, turn: u64) -> Job {
+    let mut words = vec![PROGRAM, what[0], dir.to_str().unwrap()];
+    words.extend(&what[1..]);
+    let job = MPICH.start(&[(4, &words)], &[]);
     while number_in(&dir.join("synced")).unwrap_or(0) < 1 + turn % 3 {
         assert!(job.start.elapsed() < Duration::from_secs(40), "{} does not start", job.name);
         sleep(Duration::from_millis(1));
@@ -224,7 +247,7 @@ fn a_rank_that_is_killed_in_a_redefinition_leaves_the_old_or_the_new_dataset() {
     let mut unfinished = 0;
     for turn in 0..10u64 {
         let dir = tempfile::tempdir().unwrap();
-        let job = killed("redefine", dir.path(), turn);
+        let job = killed(&["redefine"], dir.path(), turn);
         let (succeeded, ..) = job.end(Duration::from_secs(60));
         assert!(!succeeded);
         let done = number_in(&dir.path().join("synced")).unwrap();
@@ -256,7 +279,7 @@ fn a_killed_rank_leaves_what_was_synced() {
     let mut in_the_middle = 0;
     for turn in 0..20u64 {
         let dir = tempfile::tempdir().unwrap();
-        let job = killed("endless", dir.path(), turn);
+        let job = killed(&["endless"], dir.path(), turn);
         let (succeeded, ..) = job.end(Duration::from_secs(60));
         assert!(!succeeded);
         let synced = number_in(&dir.path().join("synced")).unwrap();
@@ -279,6 +302,71 @@ fn a_killed_rank_leaves_what_was_synced() {
     }
     println!("{in_the_middle} of 20 ranks were killed in the middle of a write");
     assert!(in_the_middle > 0);
+}
+
+/// `./test soak` kills more often.
+fn kills() -> u64 {
+    std::env::var("ESKER_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(8)
+}
+
+#[test]
+fn a_killed_rank_leaves_a_container_with_what_was_synced() {
+    if !MPICH.is_here() {
+        return;
+    }
+    let _alone = alone();
+    let mut behind = 0;
+    let kills = kills();
+    for turn in 0..kills {
+        let dir = tempfile::tempdir().unwrap();
+        let files = if turn % 2 == 0 { "process" } else { "node" };
+        let job = killed(&["endless-log", files], dir.path(), turn % 40);
+        let (succeeded, ..) = job.end(Duration::from_secs(60));
+        assert!(!succeeded);
+        let synced = number_in(&dir.path().join("synced")).unwrap();
+        let path = dir.path().join("run.esk");
+        let report = check(&path, &CheckOptions::default(), &mut Unseen).unwrap();
+        assert_eq!(report.verdict(), Verdict::Valid, "turn {turn}: {report:?}");
+        let whole = |ds: &Dataset, what: &str| {
+            let record: Vec<f32> = ds.get(ds.var("record").unwrap(), &Selection::all()).unwrap();
+            let width = record.len() / ds.numrecs().max(1) as usize;
+            for (i, found) in record.iter().enumerate() {
+                let (step, element) = ((i / width) as u64, (i % width) as u64);
+                // What nobody promised may be there in part.
+                let partly = step >= synced && (*found == -1.0 || *found > 9e36);
+                let right = *found == value(step, element) || partly;
+                assert!(right, "turn {turn}, {what}: {found} in record {step} of {synced}");
+            }
+        };
+        let ds = Dataset::open(&path).unwrap();
+        assert!(ds.numrecs() == synced || ds.numrecs() == synced + 3, "{}", ds.numrecs());
+        whole(&ds, "as it was left");
+        let store: Arc<dyn esker_store::Store> = Arc::new(esker_store::LocalStore);
+        let recover = || {
+            let options = esker::ContainerRecoverOptions::default();
+            esker::recover_container(&store, &path, options, &mut |_, _| {}).unwrap()
+        };
+        let first = recover();
+        behind += usize::from(first.made.is_some());
+        assert!(first.faults.iter().all(|fault| !fault.committed), "turn {turn}: {first:?}");
+        let second = recover();
+        assert_eq!(second.made, None, "turn {turn}: {first:?}, then {second:?}");
+        let ds = Dataset::open(&path).unwrap();
+        assert!(ds.numrecs() >= synced);
+        whole(&ds, "after recovery");
+        // Somebody goes on.
+        let mut ds = Dataset::open_with(&path, OpenOptions::new().writable(true)).unwrap();
+        let (record, records) = (ds.var("record").unwrap(), ds.numrecs());
+        let width = ds.shape(record).unwrap()[1];
+        let more: Vec<f32> = (0..width).map(|element| value(records, element)).collect();
+        ds.append(record, &more).unwrap();
+        ds.close().unwrap();
+        let ds = Dataset::open(&path).unwrap();
+        assert_eq!(ds.numrecs(), records + 1);
+        whole(&ds, "after another writer");
+    }
+    println!("of {kills} containers {behind} had more in them than was committed");
+    assert!(behind > 0);
 }
 
 #[test]

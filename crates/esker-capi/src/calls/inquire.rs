@@ -455,8 +455,9 @@ pub(crate) unsafe fn inq_file_info(ncid: c_int, info_used: *mut c_void) -> c_int
             State::Lost => Vec::new(),
         };
         for (key, value) in hints {
-            // The file system says nothing about stripes here; only the program may have.
-            if key != "striping_unit" {
+            // The file system says nothing about stripes here; only the program may have. And
+            // PnetCDF tells of a burst buffer only what was chosen.
+            if key != "striping_unit" && !key.starts_with("nc_burst_buf") {
                 set(key, value);
             }
         }

@@ -156,12 +156,36 @@ pub(crate) unsafe fn create(
     ncidp: *mut c_int,
 ) -> c_int {
     // SAFETY: the arguments are as C says.
-    let created = unsafe { create_file(comm, path, cmode, info) };
-    let outcome = created.and_then(|(file, code)| Ok((files::add(file)?, code)));
+    unsafe { number(create_file(comm, path, cmode, info), ncidp) }
+}
+
+/// Gives an open file its number, and the code that it was opened with.
+///
+/// # Safety
+///
+/// `ncidp` is null or a place for a number.
+unsafe fn number(opened: Result<(File, Code)>, ncidp: *mut c_int) -> c_int {
+    let outcome = opened.and_then(|(file, code)| Ok((files::add(file)?, code)));
     let (ncid, code) = outcome.unwrap_or_else(|code| (-1, code));
-    // SAFETY: as above.
+    // SAFETY: the caller vouches for the place.
     unsafe { give(ncidp, ncid) };
     code
+}
+
+/// The path and the communicator of a call that opens a file.
+///
+/// # Safety
+///
+/// As in C.
+unsafe fn place_of<'a>(
+    comm: usize,
+    path: *const c_char,
+) -> Result<(&'a str, Arc<dyn Communicator>)> {
+    // SAFETY: the arguments are as C says.
+    unsafe {
+        let path = path_of(path)?;
+        Ok((path, Arc::new(MpiComm::from_raw_handle(comm).map_err(|e| of_mpi(&e))?)))
+    }
 }
 
 unsafe fn create_file(
@@ -171,11 +195,7 @@ unsafe fn create_file(
     info: usize,
 ) -> Result<(File, Code)> {
     // SAFETY: the arguments are as C says.
-    let (path, comm) = unsafe {
-        let path = path_of(path)?;
-        (path, MpiComm::from_raw_handle(comm).map_err(|e| of_mpi(&e))?)
-    };
-    let comm: Arc<dyn Communicator> = Arc::new(comm);
+    let (path, comm) = unsafe { place_of(comm, path) }?;
     let (safe, strict) = switches();
     let [root] = of_root(&*comm, [cmode])?;
     let differs = same_mode(&*comm, cmode, root, safe, NC_EMULTIDEFINE_CMODE);
@@ -186,6 +206,7 @@ unsafe fn create_file(
     let options = CreateOptions::new()
         .version(version)
         .clobber(root & NC_NOCLOBBER == 0)
+        .raw(true)
         .fill(FillMode::NoFill)
         .fill_grown(false)
         .short_file(true)
@@ -233,12 +254,7 @@ pub(crate) unsafe fn open(
     ncidp: *mut c_int,
 ) -> c_int {
     // SAFETY: the arguments are as C says.
-    let opened = unsafe { open_file(comm, path, omode, info) };
-    let outcome = opened.and_then(|(file, code)| Ok((files::add(file)?, code)));
-    let (ncid, code) = outcome.unwrap_or_else(|code| (-1, code));
-    // SAFETY: as above.
-    unsafe { give(ncidp, ncid) };
-    code
+    unsafe { number(open_file(comm, path, omode, info), ncidp) }
 }
 
 unsafe fn open_file(
@@ -248,11 +264,7 @@ unsafe fn open_file(
     info: usize,
 ) -> Result<(File, Code)> {
     // SAFETY: the arguments are as C says.
-    let (path, comm) = unsafe {
-        let path = path_of(path)?;
-        (path, MpiComm::from_raw_handle(comm).map_err(|e| of_mpi(&e))?)
-    };
-    let comm: Arc<dyn Communicator> = Arc::new(comm);
+    let (path, comm) = unsafe { place_of(comm, path) }?;
     let (safe, strict) = switches();
     let format = if comm.rank() == 0 {
         match format_of(path) {
@@ -278,8 +290,10 @@ unsafe fn open_file(
     // SAFETY: the handle is as C says.
     let info = unsafe { hints_of(info) }?;
     let writable = root & NC_WRITE != 0;
+    // PnetCDF knows no decomposed variables, so its programs see them as they are stored.
     let options = OpenOptions::new()
         .writable(writable)
+        .raw(true)
         .fill(FillMode::NoFill)
         .fill_grown(false)
         .short_file(true)
@@ -310,7 +324,8 @@ unsafe fn open_file(
         strict,
         fill: false,
         new: false,
-        no_fill: vec![true; vars],
+        // As in PnetCDF, whatever the file was created with: it does not say.
+        no_fill: vec![false; vars],
         old_vars: vars,
         aligns: aligns_of(&info),
         info,
@@ -454,8 +469,13 @@ pub(crate) unsafe fn sync(ncid: c_int) -> c_int {
 }
 
 pub(crate) unsafe fn flush(ncid: c_int) -> c_int {
-    // What was written is in the file already; there is no other tier.
-    files::with(ncid, |_| Ok(()))
+    files::with(ncid, |file| {
+        if file.is_defining() || file.read_only {
+            return Ok(());
+        }
+        let comm = file.comm.clone();
+        file.dataset()?.flush().map_err(|e| together(&*comm, &e))
+    })
 }
 
 pub(crate) unsafe fn sync_numrecs(ncid: c_int) -> c_int {
@@ -536,7 +556,12 @@ pub(crate) unsafe fn close(ncid: c_int) -> c_int {
     }
     let comm = file.comm.clone();
     match std::mem::replace(&mut file.state, State::Lost) {
-        State::Data(dataset) => first(dataset.close().map_err(|e| together(&*comm, &e))),
+        State::Data(dataset) => {
+            for note in dataset.notes().iter().filter(|_| verbose()) {
+                eprintln!("pnetcdf: {note}");
+            }
+            first(dataset.close().map_err(|e| together(&*comm, &e)));
+        }
         State::Define(define) => define.abort(),
         State::Lost => {}
     }

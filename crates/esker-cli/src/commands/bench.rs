@@ -35,6 +35,7 @@ Examples:
   esker bench contiguous --peer posix --size 1G
   esker bench e3sm-f --layout log,canonical --peer pnetcdf,blobs --read planes
   esker bench --comm threads,mpi --json       thread-ranks beside MPI ranks, for a program
+  esker bench --capi /opt/esker/lib           PnetCDF's program on our libpnetcdf.so
   esker bench --svg speed.svg                 with a picture")]
 pub(super) struct Arguments {
     /// Kernels to run (all, if none is named)
@@ -66,6 +67,9 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "KIND", default_value = "threads", value_delimiter = ',')]
     #[arg(value_parser = ranks)]
     comm: Vec<Ranks>,
+    /// Folder of Esker's libpnetcdf.so: run the peer's program on it, in place of --comm
+    #[arg(long, value_name = "DIR", conflicts_with = "comm")]
+    capi: Option<PathBuf>,
     /// How often each is run
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u16).range(1..))]
     repeat: u16,
@@ -131,6 +135,10 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     options.reading = arguments.read;
     options.peers = peers(&arguments.peer)?;
     options.comm = arguments.comm.clone();
+    if let Some(folder) = &arguments.capi {
+        options.comm.clear();
+        options.capi = Some(folder.clone());
+    }
     options.repeat = usize::from(arguments.repeat);
     options.sync = arguments.sync;
     options.maps = arguments.maps.clone();

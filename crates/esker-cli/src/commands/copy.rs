@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use esker::{Alignment, Version};
+use esker::{Alignment, Layout, Version};
+use esker_tools::Unseen;
 use esker_tools::copy::{self, CopyError, CopyOptions, DimRange};
 
 use super::history;
@@ -25,9 +26,12 @@ Examples:
   esker copy run.nc part.nc --vars tas,pr           two variables and their coordinates
   esker copy run.nc part.nc --dim lat=10:20         latitudes 10 to 19
   esker copy run.nc part.nc -d time,0,119,12        every 12th of the first 120 records
-  esker copy run.nc fixed.nc -u --align 4k          no unlimited dimension, variables aligned")]
+  esker copy run.nc fixed.nc -u --align 4k          no unlimited dimension, variables aligned
+  esker copy run.nc run.esk --layout log            into a container of logs
+  esker copy run.esk part.nc --vars tas             out of one
+  mpiexec -n 8 esker copy --canonical run.nc all.nc decomposed variables as ordinary ones")]
 pub(super) struct Arguments {
-    /// The file to read
+    /// The file or container to read
     #[arg(value_name = "IN")]
     input: PathBuf,
     /// The file to make
@@ -46,6 +50,9 @@ pub(super) struct Arguments {
     /// Copy a range of a dimension only: lat=10:20:2, or lat,10,20,2 (may be given again)
     #[arg(short, long = "dim", value_name = "RANGE", value_parser = arguments::dim_range)]
     dims: Vec<DimRange>,
+    /// What to make: a classic file, or a container of logs
+    #[arg(long, value_name = "LAYOUT", default_value = "classic", value_parser = layout)]
+    layout: Layout,
     /// Make the unlimited dimension a fixed one
     #[arg(short = 'u', long)]
     fix_unlimited: bool,
@@ -59,9 +66,28 @@ pub(super) struct Arguments {
     /// their values
     #[arg(long)]
     convert_types: bool,
+    /// Make decomposed variables ordinary ones, and leave out their maps; under mpiexec all ranks
+    /// share the work
+    #[arg(long, conflicts_with_all = ["vars", "exclude", "dims", "fix_unlimited", "convert_types"])]
+    canonical: bool,
     /// Replace OUT if it exists
     #[arg(short = 'O', long, alias = "force")]
     overwrite: bool,
+}
+
+fn layout(name: &str) -> Result<Layout, String> {
+    match name {
+        "classic" => Ok(Layout::Classic),
+        "log" => Ok(Layout::Log),
+        _ => Err("use classic or log".into()),
+    }
+}
+
+impl Arguments {
+    /// Whether every rank takes part.
+    pub(super) fn is_parallel(&self) -> bool {
+        self.canonical
+    }
 }
 
 pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
@@ -77,16 +103,33 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
         exclude: arguments.exclude.clone(),
         ranges: arguments.dims.clone(),
         fix_unlimited: arguments.fix_unlimited,
+        layout: arguments.layout,
         align,
         history: (!arguments.no_history).then(history::line),
         convert_types: arguments.convert_types,
         overwrite: arguments.overwrite,
         ..CopyOptions::default()
     };
-    let mut bar = screen.bar("copying");
-    let mut progress = |done, total| bar.update(done, total);
-    let copied = copy::copy(&arguments.input, &arguments.output, &options, &mut progress);
-    drop(bar);
+    let comm = match arguments.canonical {
+        true => Some(esker_comm::auto().map_err(Failure::sentence)?),
+        false => None,
+    };
+    let (input, output) = (&arguments.input, &arguments.output);
+    let copied = match comm {
+        Some(comm) if comm.rank() > 0 => {
+            // Rank 0 says what went wrong, and its exit code is the job's.
+            let _ = copy::canonical(input, output, &options, comm, &mut Unseen);
+            return Ok(Outcome::Good);
+        }
+        comm => {
+            let mut bar = screen.bar("copying");
+            let mut progress = |done, total| bar.update(done, total);
+            match comm {
+                Some(comm) => copy::canonical(input, output, &options, comm, &mut progress),
+                None => copy::copy(input, output, &options, &mut progress),
+            }
+        }
+    };
     let copied = copied.map_err(|error| match error {
         CopyError::Exists { .. } => {
             Failure::file(&arguments.output, "exists already (-O replaces it)")

@@ -15,6 +15,8 @@ mod man;
 mod offsets;
 mod opening;
 mod ranks;
+mod recover;
+mod replay;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -59,6 +61,8 @@ enum Command {
     Check(check::Arguments),
     Offsets(offsets::Arguments),
     Copy(copy::Arguments),
+    Replay(replay::Arguments),
+    Recover(recover::Arguments),
     Diff(diff::Arguments),
     Demo(demo::Arguments),
     Bench(bench::Arguments),
@@ -74,13 +78,14 @@ impl Command {
     fn is_parallel(&self) -> bool {
         match self {
             // Started by `esker bench`, under mpiexec where ranks are MPI's.
-            Command::BenchWorker(_) | Command::Demo(_) => true,
+            Command::BenchWorker(_) | Command::Demo(_) | Command::Replay(_) => true,
             Command::Info(arguments) => arguments.is_parallel(),
+            Command::Copy(arguments) => arguments.is_parallel(),
             Command::Dump(_)
             | Command::Gen(_)
             | Command::Check(_)
             | Command::Offsets(_)
-            | Command::Copy(_)
+            | Command::Recover(_)
             | Command::Diff(_)
             | Command::Bench(_)
             | Command::Completions(_)
@@ -139,6 +144,8 @@ fn dispatch(command: Command, screen: &mut Screen) -> Ended {
         Command::Check(arguments) => check::run(&arguments, screen),
         Command::Offsets(arguments) => offsets::run(&arguments, screen),
         Command::Copy(arguments) => copy::run(&arguments, screen),
+        Command::Replay(arguments) => replay::run(&arguments, screen),
+        Command::Recover(arguments) => recover::run(&arguments, screen),
         Command::Diff(arguments) => diff::run(&arguments, screen),
         Command::Demo(arguments) => demo::run(&arguments, screen),
         Command::Bench(arguments) => bench::run(&arguments, screen),

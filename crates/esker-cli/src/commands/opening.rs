@@ -2,13 +2,14 @@
 
 use std::path::Path;
 
-use esker::{Dataset, VarId};
+use esker::{Dataset, OpenOptions, VarId};
 
 use crate::failure::Failure;
 
-/// The dataset in this file, for reading.
+/// The dataset in this file, for reading, as it is stored.
 pub(super) fn open(path: &Path) -> Result<Dataset, Failure> {
-    Dataset::open(path).map_err(|error| Failure::file(path, error))
+    Dataset::open_with(path, OpenOptions::new().raw(true))
+        .map_err(|error| Failure::file(path, error))
 }
 
 /// The variables of these names, in this order; all variables when there are no names.

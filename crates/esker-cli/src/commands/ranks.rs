@@ -1,6 +1,12 @@
 //! What a command does when a launcher has started it on several ranks.
 
+use std::sync::Arc;
+
+use esker::Communicator;
 use esker_comm::mpi;
+
+use crate::failure::{Ended, Failure, Outcome};
+use crate::terminal::say;
 
 /// Set to anything, every process of a launcher runs its command.
 const EVERY_RANK: &str = "ESKER_EVERY_RANK";
@@ -10,4 +16,14 @@ const EVERY_RANK: &str = "ESKER_EVERY_RANK";
 pub(super) fn left_to_rank_0() -> bool {
     let rank = mpi::launched().and_then(|launched| launched.rank);
     rank.is_some_and(|rank| rank > 0) && std::env::var_os(EVERY_RANK).is_none_or(|v| v.is_empty())
+}
+
+/// Every rank fails, and one of them tells why. A launcher ends the whole job when the first
+/// rank leaves with a failure, so nobody leaves before it was told.
+pub(super) fn fail_together(comm: &Arc<dyn Communicator>, mine: Option<Failure>) -> Ended {
+    if let Some(Failure::Sentence(sentence)) = mine {
+        say(format_args!("esker: {sentence}"));
+    }
+    comm.barrier().map_err(Failure::sentence)?;
+    Ok(Outcome::Unknown)
 }

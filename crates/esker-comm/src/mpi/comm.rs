@@ -156,6 +156,10 @@ impl Communicator for MpiComm {
         self.0.size
     }
 
+    fn may_use_threads(&self) -> bool {
+        self.0.size == 1 || library().is_ok_and(|library| library.is_concurrent())
+    }
+
     fn barrier(&self) -> Result<()> {
         self.0.barrier()
     }

@@ -187,6 +187,11 @@ impl Library {
         Ok(())
     }
 
+    /// Whether MPI allows several threads in it at once.
+    pub(super) fn is_concurrent(&self) -> bool {
+        self.concurrent.load(Ordering::Relaxed)
+    }
+
     pub(super) fn info(&self) -> MpiInfo {
         let live = self.is_initialized() && !self.is_finalized();
         MpiInfo {

@@ -75,8 +75,13 @@ pub struct Entry {
 pub enum FrameKind {
     /// Entries.
     Entries,
-    /// Says that everything before it has been replayed.
-    Applied,
+    /// Says that the entries of all ranks up to this epoch have been replayed. A log says it for
+    /// the others too: one that was killed before it could say so would be replayed over what
+    /// came later.
+    Applied {
+        /// The last epoch that was replayed.
+        epoch: u64,
+    },
 }
 
 /// A footprint's definition in a metadata log, without which elements it has.
@@ -233,9 +238,11 @@ impl FrameWriter {
         (self.entries > 0).then(|| frame(&self.body))
     }
 
-    /// A frame that says that everything before it has been replayed.
-    pub fn applied() -> Vec<u8> {
-        frame(&[APPLIED])
+    /// A frame that says that everything up to this epoch has been replayed, on all ranks.
+    pub fn applied(epoch: u64) -> Vec<u8> {
+        let mut body = vec![APPLIED];
+        varint::put(&mut body, epoch);
+        frame(&body)
     }
 }
 
@@ -314,9 +321,9 @@ impl Iterator for Frames<'_> {
         };
         let sum = self.bytes.get(start - 8..start - 4).and_then(|b| b.try_into().ok());
         if sum.map(u32::from_le_bytes) != Some(crc32c::crc32c(body)) {
-            // The last frame may be torn in the middle: its end was written before its body.
-            let last = end == self.bytes.len();
-            if last {
+            // The last frame may be torn in the middle: its end was written before its body, or
+            // the file was longer before. What follows it then is nothing.
+            if self.body_len(end).is_none() && self.next_mark(end).is_none() {
                 return None;
             }
             return Some(Err(self.damaged(end, "a frame's checksum does not match")));
@@ -334,7 +341,7 @@ impl Iterator for Frames<'_> {
 fn decode(body: &[u8], end: u64, data_len: u64) -> Option<Frame> {
     let (kind, mut rest) = body.split_first()?;
     let mut frame = Frame {
-        kind: FrameKind::Applied,
+        kind: FrameKind::Entries,
         entries: Vec::new(),
         sums: Vec::new(),
         footprints: Vec::new(),
@@ -342,8 +349,12 @@ fn decode(body: &[u8], end: u64, data_len: u64) -> Option<Frame> {
         data_end: 0,
     };
     match *kind {
-        APPLIED => return rest.is_empty().then_some(frame),
-        ENTRIES => frame.kind = FrameKind::Entries,
+        APPLIED => {
+            let epoch = varint::take(&mut rest)?;
+            frame.kind = FrameKind::Applied { epoch };
+            return rest.is_empty().then_some(frame);
+        }
+        ENTRIES => {}
         _ => return None,
     }
     let rest = &mut rest;
@@ -456,6 +467,11 @@ mod tests {
             assert!(frames.next().is_none(), "cut at {cut}");
             assert_eq!(frames.reached(), first.len() as u64);
         }
+        // Where several share a file, there is something behind what one of them wrote.
+        for cut in 0..second.len() {
+            let bytes = [&first[..], &second[..cut], &[0x11; 500]].concat();
+            assert_eq!(Frames::new(&bytes, 0, 1 << 20).count(), 1, "cut at {cut}");
+        }
         // A file system may lengthen the file before it writes the bytes.
         let zeros = [&first[..], &vec![0; second.len()]].concat();
         assert_eq!(Frames::new(&zeros, 0, 1 << 20).count(), 1);
@@ -482,9 +498,9 @@ mod tests {
 
     #[test]
     fn a_flush_is_marked() {
-        let bytes = FrameWriter::applied();
+        let bytes = FrameWriter::applied(300);
         let frame = Frames::new(&bytes, 0, 0).next().unwrap().unwrap();
-        assert_eq!(frame.kind, FrameKind::Applied);
+        assert_eq!(frame.kind, FrameKind::Applied { epoch: 300 });
     }
 
     proptest! {

@@ -24,6 +24,9 @@ pub struct Session {
     pub stem: String,
     /// The identity in the heads of its logs.
     pub identity: u64,
+    /// How often its metadata logs were written anew, without what was damaged. The data logs
+    /// stay as they are.
+    pub revision: u32,
     /// The length of a lane's block in the metadata files.
     pub meta_block: u64,
     /// The length of a lane's block in the data files.
@@ -46,7 +49,7 @@ pub struct Manifest {
 const MAGIC: &[u8; 4] = b"ESKV";
 const FORMAT: u32 = 1;
 /// Bytes of a session without its name and logs, and of a log.
-const SESSION: usize = 4 + 8 + 8 + 8 + 4;
+const SESSION: usize = 4 + 8 + 4 + 8 + 8 + 4;
 const PART: usize = 4 * 4 + 2 * 8;
 
 impl Manifest {
@@ -63,6 +66,7 @@ impl Manifest {
             bytes.extend((session.stem.len() as u32).to_le_bytes());
             bytes.extend(session.stem.as_bytes());
             bytes.extend(session.identity.to_le_bytes());
+            bytes.extend(session.revision.to_le_bytes());
             bytes.extend(session.meta_block.to_le_bytes());
             bytes.extend(session.data_block.to_le_bytes());
             bytes.extend((session.logs.len() as u32).to_le_bytes());
@@ -96,7 +100,8 @@ impl Manifest {
         for _ in 0..count {
             let stem_len = rest.word()? as usize;
             let stem = String::from_utf8(rest.bytes(stem_len)?.to_vec()).ok()?;
-            let (identity, meta_block, data_block) = (rest.long()?, rest.long()?, rest.long()?);
+            let (identity, revision) = (rest.long()?, rest.word()?);
+            let (meta_block, data_block) = (rest.long()?, rest.long()?);
             let parts = rest.count(PART)?;
             let mut logs = Vec::with_capacity(parts);
             for _ in 0..parts {
@@ -105,7 +110,7 @@ impl Manifest {
                 let (meta_len, data_len) = (rest.long()?, rest.long()?);
                 logs.push(LogPart { rank, file, lane, lanes, meta_len, data_len });
             }
-            sessions.push(Session { stem, identity, meta_block, data_block, logs });
+            sessions.push(Session { stem, identity, revision, meta_block, data_block, logs });
         }
         rest.0.is_empty().then_some(Manifest { version, header, sessions })
     }
@@ -152,6 +157,7 @@ mod tests {
         let session = |stem: &str| Session {
             stem: stem.into(),
             identity: 99,
+            revision: 2,
             meta_block: 1 << 16,
             data_block: 1 << 23,
             logs: (0..4).map(part).collect(),

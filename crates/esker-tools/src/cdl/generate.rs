@@ -75,8 +75,11 @@ pub fn write(
     options: &GenerateOptions,
 ) -> Result<Generated, GenerateError> {
     let version = choose(file, options)?;
-    let create =
-        CreateOptions::new().version(version).clobber(options.clobber).align(options.align);
+    let create = CreateOptions::new()
+        .version(version)
+        .clobber(options.clobber)
+        .align(options.align)
+        .raw(true);
     let mut define = Dataset::create(path, create)?;
     for dim in &file.schema.dims {
         define.add_dim(&dim.name, dim.len)?;

@@ -16,6 +16,7 @@ const NO_HEADER: &str = "there is no header to mend";
 const MOVES: &str =
     "data would have to move, and which of them are right is not known: copy the file";
 const NAMES: &str = "another name would have to be invented";
+const RECOVER: &str = "a container is mended by `esker recover`";
 const BESIDE: &str = "it lies beside the original";
 
 macro_rules! codes {
@@ -75,6 +76,11 @@ codes! {
     "journal-foreign", "another program changed the file: remove the journal when it is right",
         "a journal does not belong to the header of the file";
     "journal-broken", BESIDE, "a redefinition was interrupted before it began";
+    "manifest", RECOVER, "the manifest of a container's version is damaged, or its mark";
+    "log-missing", RECOVER, "values of a container are not there, or a log is not";
+    "log-frame", RECOVER, "a stretch of a metadata log cannot be read";
+    "log-entry", RECOVER, "an entry of a metadata log says what cannot be";
+    "log-payload", RECOVER, "values of a container do not match their checksums";
     "leftover", BESIDE, "a new file never took the name of this one";
 }
 

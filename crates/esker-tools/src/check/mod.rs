@@ -31,6 +31,7 @@
 mod attributes;
 mod beside;
 mod codes;
+mod container;
 mod extent;
 mod finding;
 mod header;
@@ -140,7 +141,8 @@ impl Report {
 /// Checks the file at `path`.
 ///
 /// An error means that the file could not be read; everything that is wrong with it is a
-/// finding. When the header does not decode, what stopped the decoder is the last finding
+/// finding. Of a container, every frame and every payload that its newest version has is read.
+/// When the header does not decode, what stopped the decoder is the last finding
 /// about the file itself.
 pub fn check(
     path: impl AsRef<Path>,
@@ -148,6 +150,9 @@ pub fn check(
     progress: &mut dyn Progress,
 ) -> esker::Result<Report> {
     let store = &*options.store;
+    if esker::is_container(store, path.as_ref())? {
+        return container::check(&options.store, path.as_ref(), progress);
+    }
     let file = store.open(path.as_ref(), Access::Read)?;
     let path = store.resolve(path.as_ref())?;
     let file_len = file.len()?;

@@ -80,6 +80,10 @@ pub fn repair(
     progress: &mut dyn Progress,
 ) -> esker::Result<Repair> {
     let store = &*options.store;
+    if esker::is_container(store, path.as_ref())? {
+        let why = "it is a container, which `esker recover` mends".to_string();
+        return Err(Error::Container { path: path.as_ref().to_path_buf(), why });
+    }
     let in_place = options.target == Target::InPlace;
     let access = if in_place { Access::ReadWrite } else { Access::Read };
     let file = store.open(path.as_ref(), access)?;

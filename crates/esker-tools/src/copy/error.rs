@@ -70,6 +70,20 @@ pub enum CopyError {
         path: PathBuf,
     },
 
+    /// A file would replace a container, or a container a file.
+    #[error(
+        "{}: a {} is not put in the place of a {}: remove it first",
+        path.display(),
+        if *is_container { "classic file" } else { "container" },
+        if *is_container { "container" } else { "classic file" },
+    )]
+    OtherKind {
+        /// The output.
+        path: PathBuf,
+        /// Whether it is a container.
+        is_container: bool,
+    },
+
     /// An unlimited dimension that has no records cannot be fixed.
     #[error(
         "{}: dimension \"{dim}\" cannot be fixed: it has no records, and a classic file has no \

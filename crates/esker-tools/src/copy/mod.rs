@@ -26,7 +26,9 @@
 //! lacks, and `transfer` moves the values in bounded memory: it reads through one window and
 //! writes the output from beginning to end.
 
+mod canonical;
 mod choose;
+mod container;
 mod convert;
 mod error;
 mod range;
@@ -37,13 +39,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use esker::{Alignment, DataLayout, Error, Header, NumRecs, Values, Version};
+use esker::{Alignment, DataLayout, Error, Header, Layout, NumRecs, Schema, Values, Version};
 use esker_store::{CreateMode, File, LocalStore, Store};
 
 use crate::progress::Progress;
 use crate::source::Source;
 use choose::Plan;
 
+pub use canonical::canonical;
 pub use error::CopyError;
 pub use range::DimRange;
 
@@ -61,6 +64,8 @@ pub struct CopyOptions {
     pub ranges: Vec<DimRange>,
     /// Whether the unlimited dimension becomes a fixed one.
     pub fix_unlimited: bool,
+    /// What the output is: a classic file or a container of logs.
+    pub layout: Layout,
     /// How the output's data section is aligned.
     pub align: Alignment,
     /// A line for the global attribute `history`, which goes before those that are there.
@@ -86,6 +91,7 @@ impl Default for CopyOptions {
             exclude: Vec::new(),
             ranges: Vec::new(),
             fix_unlimited: false,
+            layout: Layout::Classic,
             align: Alignment::default(),
             history: None,
             convert_types: false,
@@ -106,7 +112,7 @@ pub struct Copied {
     pub records: u64,
     /// Bytes of values.
     pub bytes: u64,
-    /// Length of the output file.
+    /// Length of the output file, or of the one that the container stands for.
     pub file_len: u64,
     /// Variables whose type changed: name, before, after.
     pub converted: Vec<(String, esker::ExternalType, esker::ExternalType)>,
@@ -129,24 +135,33 @@ pub fn copy(
     }
     let header = place(&plan, &output, options)?;
     let name = growing(&output);
+    if options.layout == Layout::Log {
+        let task = transfer::Task { plan: &plan, header: &header, options, scanned };
+        let bytes = container::run(&task, &mut source, &name, &output, progress)?;
+        return Ok(copied(&plan, &header, &source, bytes));
+    }
     let file = store.create(&name, CreateMode::New).map_err(Error::from)?;
     let task = transfer::Task { plan: &plan, header: &header, options, scanned };
     let done = task
         .run(&mut source, file.clone(), progress)
         .and_then(|bytes| finish(&*file, &name, &output, options).map(|()| bytes));
     match done {
-        Ok(bytes) => Ok(Copied {
-            variables: plan.vars.len(),
-            records: plan.records,
-            bytes,
-            file_len: header.data_end(plan.records),
-            converted: plan.converted(source.header()),
-        }),
+        Ok(bytes) => Ok(copied(&plan, &header, &source, bytes)),
         Err(error) => {
             // The error that counts is the one that we have.
             let _ = store.remove(&name);
             Err(error)
         }
+    }
+}
+
+fn copied(plan: &Plan, header: &Header, source: &Source, bytes: u64) -> Copied {
+    Copied {
+        variables: plan.vars.len(),
+        records: plan.records,
+        bytes,
+        file_len: header.data_end(plan.records),
+        converted: plan.converted(source.header()),
     }
 }
 
@@ -162,6 +177,10 @@ fn target(source: &Source, output: &Path, options: &CopyOptions) -> Result<PathB
     }
     if !options.overwrite {
         return Err(CopyError::Exists { path: output.to_path_buf() });
+    }
+    let is_container = esker::is_container(&**store, &resolved)?;
+    if is_container != (options.layout == Layout::Log) {
+        return Err(CopyError::OtherKind { path: resolved, is_container });
     }
     Ok(resolved)
 }
@@ -199,21 +218,25 @@ fn finish(
 /// Puts `line` before the history there is, as NCO and CDO do. An attribute of that name that
 /// is not text is somebody's data, and stays.
 fn add_history(plan: &mut Plan, line: &str) {
-    let attrs = &mut plan.schema.attrs;
-    let before = attrs.get("history").map(|a| a.values.clone());
-    let text = match before {
-        None => Values::from(line),
-        Some(Values::Char(old)) if old.is_empty() => Values::from(line),
+    if let Some(text) = history(&plan.schema, line) {
+        // The name is good and text exists in every version, so this does not fail.
+        let _ = plan.schema.put_attr(esker::Owner::Global, "history", text);
+    }
+}
+
+/// The history with `line` before it; none where it is not text.
+fn history(schema: &Schema, line: &str) -> Option<Values> {
+    match schema.attr(esker::Owner::Global, "history") {
+        None => Some(Values::from(line)),
+        Some(Values::Char(old)) if old.is_empty() => Some(Values::from(line)),
         Some(Values::Char(old)) => {
             let mut text = line.as_bytes().to_vec();
             text.push(b'\n');
             text.extend(old);
-            Values::Char(text)
+            Some(Values::Char(text))
         }
-        Some(_) => return,
-    };
-    // The name is good and text exists in every version, so this does not fail.
-    let _ = plan.schema.put_attr(esker::Owner::Global, "history", text);
+        Some(_) => None,
+    }
 }
 
 fn place(plan: &Plan, output: &Path, options: &CopyOptions) -> Result<Header, CopyError> {

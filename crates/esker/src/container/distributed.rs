@@ -4,7 +4,7 @@
 //! collective read all ask each other for the entries that touch what they read, and make of the
 //! answers an index for this one call. So nobody reads, or has to hold, the metadata of all logs.
 
-use std::sync::PoisonError;
+use std::sync::Mutex;
 
 use esker_comm::{CommunicatorExt, Message, ReduceOp, Reduction};
 
@@ -79,7 +79,8 @@ impl Container {
 
     fn new_share(&mut self, base: &Base) -> Share {
         // What was indexed for collective reads so far is not needed any more.
-        self.forget(base, &mut self.seen.lock().unwrap_or_else(PoisonError::into_inner));
+        self.seen = Mutex::default();
+        self.view.change().index = Index::new(base.hints.index_memory as usize);
         let mut index = Index::new(base.hints.index_memory as usize);
         for session in &self.sessions {
             for i in 0..session.logs.len() {

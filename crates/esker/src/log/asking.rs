@@ -275,7 +275,7 @@ mod tests {
             index.insert(
                 7,
                 Found {
-                    order: (2 << 48 | i / 9, 1, i),
+                    order: ((2 << 48) | (i / 9), 1, i),
                     log: 1,
                     records: Records { first: i, count: 2, step: 2 },
                     first: 100 * i,

@@ -148,6 +148,11 @@ impl Index {
         }
     }
 
+    /// The bytes that it takes about.
+    pub(crate) fn budget(&self) -> usize {
+        self.budget
+    }
+
     /// Adds a log and gives its number; what it holds comes with [`Index::catch_up`].
     pub(crate) fn add(&mut self, log: LogSource) -> usize {
         self.logs.push(log);
@@ -164,7 +169,7 @@ impl Index {
                 log.skip_head()?;
             }
             let mut at = log.read;
-            log.read_on(|frame| match frame {
+            let outcome = log.read_on(|frame| match frame {
                 Ok(frame) => {
                     let from = at;
                     at = frame.end;
@@ -176,8 +181,10 @@ impl Index {
                     self.damages.push(LogDamage { rank, what: damage.to_string() });
                     Ok(())
                 }
-            })?;
-            self.logs[number].read = log.read;
+            });
+            // Also after a failure: what was taken in is not taken in again.
+            self.logs[number].read = if outcome.is_ok() { log.read } else { at };
+            outcome?;
             if let Some(len) = log.meta_len.filter(|len| log.read < *len) {
                 let what = format!(
                     "the metadata log has no whole frame at byte {}, though {len} bytes of it \
@@ -209,7 +216,7 @@ impl Index {
     }
 
     fn take_in(&mut self, log: u32, at: u64, frame: Frame) -> Result<()> {
-        if frame.kind == FrameKind::Applied {
+        if frame.kind != FrameKind::Entries {
             return Ok(());
         }
         self.outline(log, &frame);
@@ -228,19 +235,20 @@ impl Index {
             number,
         });
         self.entries += frame.entries.len();
-        if self.scanning {
-            return Ok(());
-        }
+        // Entries that cannot be used are told now, also if they are looked up later.
+        let mut damages = Vec::new();
+        let usable = self.found(log, &frame, number, &mut damages);
+        self.damages.append(&mut damages);
         if self.entries.saturating_mul(size_of::<Found>() + 40) > self.budget {
             self.scanning = true;
             self.vars.clear();
+        }
+        if self.scanning {
             return Ok(());
         }
-        let mut damages = Vec::new();
-        for (found, var) in self.found(log, &frame, number, &mut damages) {
+        for (found, var) in usable {
             self.insert(var, found);
         }
-        self.damages.append(&mut damages);
         Ok(())
     }
 
@@ -399,6 +407,15 @@ impl Index {
         // A cache that a panicking thread left behind is still a cache.
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The footprint whose definition is there; `None` if it makes no sense.
+pub(crate) fn definition(
+    log: &LogSource,
+    place: Range<u64>,
+    most: u64,
+) -> Result<Option<Footprint>> {
+    Ok(Footprint::decode(&bytes_of(log, place)?, most))
 }
 
 /// What is there in a metadata log.

@@ -6,6 +6,8 @@
 //! Where each rank indexes a share, `questions` of what is to be read go round (`asking`).
 
 mod asking;
+mod cut;
+mod filtered;
 mod index;
 mod known;
 mod memo;
@@ -18,8 +20,9 @@ mod view;
 mod writer;
 
 pub(crate) use asking::{Asker, Question, take_answer};
-pub(crate) use index::Index;
+pub(crate) use filtered::{ATTRIBUTE as FILTERS, Filtered};
 pub use index::LogDamage;
+pub(crate) use index::{Index, definition};
 pub(crate) use memo::{Memo, Parts};
 pub(crate) use questions::questions;
 pub(crate) use sorted::SortedRuns;

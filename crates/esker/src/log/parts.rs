@@ -90,7 +90,7 @@ fn of_runs(runs: &[Single], record: u64, record_step: u64) -> Part<'_> {
     let count: u64 = runs.iter().map(|s| s.len).sum();
     let shape = match runs {
         [one] => Shape::Block { run: one.len, levels: &[] },
-        _ => Shape::Runs { runs: runs, base },
+        _ => Shape::Runs { runs, base },
     };
     let (records, first) = (Records::one(record), base - origin);
     Part { records, first, shape, elements: start..start + count }

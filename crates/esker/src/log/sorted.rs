@@ -2,6 +2,7 @@
 
 use esker_format::log::{ElementRun, Footprint};
 
+use super::cut::shape_of;
 use crate::pattern::Pattern;
 
 /// A footprint that can be asked.
@@ -53,6 +54,18 @@ impl SortedRuns {
                 SortedRuns::List(list)
             }
         }
+    }
+
+    /// The shape of a payload with so many records of it, of `elements` elements each.
+    pub(crate) fn payload_shape(&self, records: u64, elements: u64) -> Vec<usize> {
+        let inner = match self {
+            SortedRuns::Block(pattern) => {
+                let counts = pattern.levels().iter().map(|(count, _)| *count);
+                counts.chain([pattern.run_len()]).collect()
+            }
+            SortedRuns::List(_) => vec![elements],
+        };
+        shape_of(records, inner)
     }
 
     /// Bytes that it takes.

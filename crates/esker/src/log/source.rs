@@ -50,27 +50,36 @@ impl LogSource {
             Some(len) => len,
             None => self.data.len()?,
         };
-        let mut want = SECTION;
-        let mut bytes = Vec::new();
         while self.read < end {
-            bytes.resize(want.min(end - self.read) as usize, 0);
-            let n = self.meta.read_at(self.read, &mut bytes)?;
-            let all = n < bytes.len() || self.read + n as u64 == end;
-            let mut frames = Frames::new(&bytes[..n], self.read, data_len);
-            let mut any = false;
-            while let Some(frame) = frames.next() {
-                // A damage that nothing follows yet may be a frame that is not whole yet.
-                any = true;
-                each(frame)?;
-            }
-            self.read = frames.reached();
-            match (any, all) {
-                (_, true) => break,
-                // A frame that is longer than the section.
-                (false, false) => want = want.saturating_mul(2),
-                (true, false) => want = SECTION,
+            let (frames, all) = self.section(end, data_len)?;
+            frames.into_iter().try_for_each(&mut each)?;
+            if all {
+                break;
             }
         }
         Ok(())
+    }
+
+    /// The frames of the next section that has any, and whether there is nothing behind it.
+    pub(crate) fn section(
+        &mut self,
+        end: u64,
+        data_len: u64,
+    ) -> Result<(Vec<std::result::Result<Frame, Damage>>, bool)> {
+        let mut want = SECTION;
+        loop {
+            let mut bytes = vec![0; want.min(end.saturating_sub(self.read)) as usize];
+            let n = self.meta.read_at(self.read, &mut bytes)?;
+            let all = n < bytes.len() || self.read + n as u64 >= end;
+            let mut frames = Frames::new(&bytes[..n], self.read, data_len);
+            let found: Vec<_> = frames.by_ref().collect();
+            self.read = frames.reached();
+            // A damage that nothing follows yet may be a frame that is not whole yet.
+            if all || !found.is_empty() {
+                return Ok((found, all));
+            }
+            // A frame that is longer than the section.
+            want = want.saturating_mul(2);
+        }
     }
 }

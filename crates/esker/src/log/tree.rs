@@ -1,5 +1,7 @@
 //! Intervals that can be asked which of them meet a range.
 
+use std::ops::Range;
+
 /// Something with a beginning and an end.
 pub(crate) trait Interval {
     /// The first place.
@@ -43,7 +45,8 @@ impl<T: Interval> Tree<T> {
 
     /// Calls `each` with every interval that meets `from..to`.
     pub(crate) fn overlapping(&self, from: u64, to: u64, mut each: impl FnMut(&T)) {
-        let mut open = vec![0..self.reach.len()];
+        let mut open: Vec<Range<usize>> = Vec::new();
+        open.push(0..self.reach.len());
         while let Some(stretch) = open.pop() {
             let middle = stretch.start + stretch.len() / 2;
             if stretch.is_empty() || self.reach[middle] <= from {

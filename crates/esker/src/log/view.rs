@@ -4,6 +4,7 @@
 //! placing, and the newest entry that has it by the index. What no entry has is the variable's
 //! fill value or, if there is a file underneath, what that has.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -12,6 +13,7 @@ use esker_format::log::BLOCK;
 use esker_format::{Header, NumRecs, Placement, VarId, Variable, values};
 use esker_store::{File, FileRun, StoreError};
 
+use super::filtered::{Decoded, Filtered};
 use super::index::{Found, Index};
 use crate::plan::{Piece, later_wins, sort_by_offset};
 
@@ -36,11 +38,14 @@ pub(crate) struct View {
     state: RwLock<State>,
     /// Memory of earlier reads.
     scratch: Mutex<Vec<Vec<u8>>>,
+    decoded: Decoded,
 }
 
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) index: Index,
+    /// Records that the file underneath has; the others are not filled there yet.
+    pub(crate) under_records: u64,
     header: Header,
     head: Vec<u8>,
     /// Variables without records by where they begin, and those with.
@@ -48,6 +53,8 @@ pub(crate) struct State {
     records: Vec<VarId>,
     /// Where the file would end.
     end: u64,
+    /// The filters of each variable that has any.
+    filters: HashMap<VarId, Arc<Filtered>>,
 }
 
 /// A stretch of one record of one variable.
@@ -95,12 +102,17 @@ impl View {
         index: Index,
         header: Header,
     ) -> View {
-        let scratch = Mutex::default();
-        View { path, under, state: RwLock::new(State::new(index, header)), scratch }
+        let (scratch, decoded) = (Mutex::default(), Decoded::default());
+        View { path, under, state: RwLock::new(State::new(index, header)), scratch, decoded }
     }
 
     fn state(&self) -> RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The filters of a variable, if it has any.
+    pub(crate) fn filters(&self, var: VarId) -> Option<Arc<Filtered>> {
+        self.state().filters.get(&var).cloned()
     }
 
     /// To change what is seen.
@@ -176,7 +188,11 @@ impl View {
         let mut starts = Vec::with_capacity(entries.len() + 1);
         for (number, found) in entries.iter().enumerate() {
             starts.push(pieces.len());
-            let Some(runs) = index.runs(found).map_err(|e| self.store_error(e))? else { continue };
+            let Some(runs) = index.runs(found).map_err(|e| self.store_error(e))? else {
+                let rank = index.logs[found.log as usize].rank;
+                let why = format!("the metadata log of rank {rank} has changed");
+                return Err(self.failed("read of the log".to_string(), why));
+            };
             let row = (stretch.record - found.records.first) / found.records.step;
             let before = row * found.elements;
             let mut cursor = 0;
@@ -210,7 +226,7 @@ impl View {
             for want in wants {
                 let len = (want.to - want.from) * width;
                 let target = &mut out[want.at as usize..(want.at + len) as usize];
-                self.lay_rest(stretch, want.from * width, target)?;
+                self.lay_rest(state, stretch, want.from * width, target)?;
             }
         }
         // Oldest first: what is newer comes to lie over it.
@@ -220,7 +236,10 @@ impl View {
             if !group.is_sorted_by_key(|p| p.element) {
                 group.sort_by_key(|p| p.element);
             }
-            self.lay_payload(index, stretch, found, group, out)?;
+            match found.encoded {
+                false => self.lay_payload(index, stretch, found, group, out)?,
+                true => self.lay_decoded(state, stretch, found, group, out)?,
+            }
         }
         Ok(())
     }
@@ -228,16 +247,19 @@ impl View {
     /// Lays what is there where no entry is.
     fn lay_rest(
         &self,
+        state: &State,
         stretch: &Stretch<'_>,
         from: u64,
         out: &mut [u8],
     ) -> esker_store::Result<()> {
+        let is_record = state.header.schema.is_record(stretch.variable);
+        let is_there = !is_record || stretch.record < state.under_records;
         match &self.under {
-            Some(file) => {
+            Some(file) if is_there => {
                 let n = file.read_at(stretch.begin + from, out)?;
                 out[n..].fill(0);
             }
-            None => {
+            _ => {
                 let fill = values::fill_bytes(stretch.variable);
                 let mut done = fill.len().min(out.len());
                 out[..done].copy_from_slice(&fill[..done]);
@@ -295,6 +317,46 @@ impl View {
         Ok(())
     }
 
+    /// Lays the pieces of an entry that went through filters.
+    fn lay_decoded(
+        &self,
+        state: &State,
+        stretch: &Stretch<'_>,
+        found: &Found,
+        pieces: &[Piece],
+        out: &mut [u8],
+    ) -> esker_store::Result<()> {
+        let failed = |why: String| {
+            let rank = state.index.logs[found.log as usize].rank;
+            let why = format!(
+                "the payload at byte {} of the data log of rank {rank} cannot be decoded: {why}",
+                found.place
+            );
+            let name = &stretch.variable.name;
+            self.failed(format!("read of variable {name:?}, record {}", stretch.record), why)
+        };
+        if pieces.is_empty() {
+            return Ok(());
+        }
+        let Some(filters) = state.filters.get(&stretch.var) else {
+            return Err(failed("the variable has no filters, or unknown ones".to_string()));
+        };
+        let Some(runs) = state.index.runs(found).map_err(|e| self.store_error(e))? else {
+            return Err(failed("its footprint is lost".to_string()));
+        };
+        let shape = runs.payload_shape(found.records.count, found.elements);
+        let key = (found.log, found.place);
+        let read = || self.checked_payload(&state.index, stretch, found, (0, found.len));
+        let elements = self.decoded.get(key, filters, &shape, read, failed)?;
+        let width = found.width as usize;
+        for piece in pieces {
+            let at = piece.element as usize * width;
+            let payload = &elements[at..at + piece.len as usize];
+            out[piece.offset as usize..piece.end() as usize].copy_from_slice(payload);
+        }
+        Ok(())
+    }
+
     /// Reads `start..end` of a payload, checks it, and lays the pieces that are in it.
     fn lay_span(
         &self,
@@ -305,6 +367,30 @@ impl View {
         pieces: &[Piece],
         out: &mut [u8],
     ) -> esker_store::Result<()> {
+        let from = start / BLOCK as u64 * BLOCK as u64;
+        let bytes = self.checked_payload(index, stretch, found, (start, end))?;
+        let width = u64::from(found.width);
+        for piece in pieces {
+            let at = (piece.element * width - from) as usize;
+            let payload = &bytes[at..at + piece.len as usize];
+            let target = &mut out[piece.offset as usize..piece.end() as usize];
+            match found.little {
+                true => values::copy_reversed(payload, target, width as usize),
+                false => target.copy_from_slice(payload),
+            }
+        }
+        self.give_scratch(bytes);
+        Ok(())
+    }
+
+    /// The blocks of a payload that hold `start..end`, after their checksums were compared.
+    fn checked_payload(
+        &self,
+        index: &Index,
+        stretch: &Stretch<'_>,
+        found: &Found,
+        (start, end): (u64, u64),
+    ) -> esker_store::Result<Vec<u8>> {
         let block = BLOCK as u64;
         let from = start / block * block;
         let to = end.next_multiple_of(block).min(found.len);
@@ -324,18 +410,7 @@ impl View {
             let action = format!("read of variable {name:?}, record {}", stretch.record);
             return Err(self.failed(action, why));
         }
-        let width = u64::from(found.width);
-        for piece in pieces {
-            let at = (piece.element * width - from) as usize;
-            let payload = &bytes[at..at + piece.len as usize];
-            let target = &mut out[piece.offset as usize..piece.end() as usize];
-            match found.little {
-                true => values::copy_reversed(payload, target, width as usize),
-                false => target.copy_from_slice(payload),
-            }
-        }
-        self.give_scratch(bytes);
-        Ok(())
+        Ok(bytes)
     }
 
     fn take_scratch(&self, len: usize) -> Vec<u8> {
@@ -358,7 +433,9 @@ impl View {
 impl State {
     fn new(index: Index, header: Header) -> State {
         let (head, fixed, records) = (Vec::new(), Vec::new(), Vec::new());
-        let mut state = State { index, header, head, fixed, records, end: 0 };
+        let (filters, under_records) = (HashMap::new(), 0);
+        let mut state =
+            State { index, under_records, header, head, fixed, records, end: 0, filters };
         state.place();
         state
     }
@@ -389,6 +466,11 @@ impl State {
         fixed.sort_by_key(begin);
         records.sort_by_key(begin);
         self.end = header.data_end(self.numrecs());
+        // What cannot be understood is an error when it is read.
+        let filters = header.vars().filter_map(|(id, variable, _)| {
+            Some((id, Arc::new(Filtered::of(variable).ok().flatten()?)))
+        });
+        self.filters = filters.collect();
         (self.fixed, self.records) = (fixed, records);
     }
 
@@ -399,8 +481,17 @@ impl State {
         }
     }
 
+    /// Bytes of a variable's values (in one record) and of the padding behind them.
+    fn padded(&self, id: VarId, place: &Placement) -> u64 {
+        let is_record =
+            self.header.schema.variable(id).is_some_and(|v| self.header.schema.is_record(v));
+        // A lone record variable of a small type is not padded.
+        let most = if is_record { self.header.layout.record_size } else { u64::MAX };
+        place.vsize.min(most).max(place.bytes)
+    }
+
     /// Calls `each` with every variable's stretch that meets `from..to` of the file, and the part
-    /// of it that does.
+    /// of it that does, padding included.
     fn stretches<'s, E>(
         &'s self,
         from: u64,
@@ -414,14 +505,14 @@ impl State {
                 return Ok(());
             };
             let begin = place.begin + shift;
-            let (start, end) = (from.max(begin), to.min(begin + place.bytes));
+            let (start, end) = (from.max(begin), to.min(begin + self.padded(id, place)));
             if start >= end {
                 return Ok(());
             }
             let stretch = Stretch { var: id, variable, record, begin, len: place.bytes };
             each(stretch, (start - begin, end - begin))
         };
-        let end_of = |id: &VarId| header.place(*id).map_or(0, |p| p.begin + p.bytes);
+        let end_of = |id: &VarId| header.place(*id).map_or(0, |p| p.begin + self.padded(*id, p));
         let first = self.fixed.partition_point(|id| end_of(id) <= from);
         for id in &self.fixed[first..] {
             if header.place(*id).is_some_and(|p| p.begin >= to) {
@@ -473,9 +564,20 @@ impl File for View {
                 ((at - offset) as usize..(start - offset) as usize, (start - offset) as usize);
             buf[hole].fill(0);
             at = stretch.begin + to;
-            self.lay(&state, &stretch, (from, to), &mut buf[rest..rest + (to - from) as usize])
+            let out = &mut buf[rest..rest + (to - from) as usize];
+            let values = to.min(stretch.len).saturating_sub(from);
+            let (out, padding) = out.split_at_mut(values as usize);
+            // netCDF pads with the variable's fill value.
+            let fill = values::fill_bytes(stretch.variable);
+            let skip = (from + values).saturating_sub(stretch.len) as usize;
+            let bytes = fill.iter().cycle().skip(skip % fill.len().max(1));
+            padding.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+            match values {
+                0 => Ok(()),
+                _ => self.lay(&state, &stretch, (from, from + values), out),
+            }
         })?;
-        // Between and behind variables there are zeros.
+        // Between variables that are aligned, and behind them, there are zeros.
         buf[(at - offset) as usize..].fill(0);
         Ok(n as usize)
     }

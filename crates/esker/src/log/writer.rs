@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use esker_codec::Scratch;
 use esker_format::VarId;
 use esker_format::log::{BLOCK, FrameWriter, Records, Write, checksums};
 use esker_store::File;
 
+use super::cut::Slice;
+use super::filtered::{self, Filtered};
 use super::known::Known;
 use super::parts::{Part, Shape, each_part};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::report::Report;
 use crate::request::Request;
 
@@ -36,6 +39,7 @@ pub(crate) struct LogWriter {
     /// Frames that are finished and not written, because a write failed.
     pending: Vec<u8>,
     known: Known,
+    scratch: Scratch,
 }
 
 /// How much of a log there is.
@@ -57,6 +61,7 @@ impl LogWriter {
             frame: FrameWriter::new(0, 0),
             pending: Vec::new(),
             known: Known::default(),
+            scratch: Scratch::new(),
         }
     }
 
@@ -67,20 +72,22 @@ impl LogWriter {
         request: &mut Request<'_>,
         record_step: u64,
         epoch: u64,
+        filters: Option<&Filtered>,
         report: &mut Report,
     ) -> Result<()> {
         let clock = Instant::now();
         let mut extent = std::mem::take(&mut request.extent);
+        let mut each = |request: &mut Request<'_>, part: Part<'_>| match filters {
+            None => self.append_part(request, &part, epoch, report),
+            Some(filters) => self.append_filtered(request, part, epoch, filters, report),
+        };
         let appended = match request.parts.clone() {
             Some((parts, record)) => parts.items.iter().try_for_each(|item| {
                 let records = Records::one(record);
                 let (first, shape) = (item.first, Shape::Shared(&item.footprint));
-                let part = Part { records, first, shape, elements: item.elements.clone() };
-                self.append_part(request, &part, epoch, report)
+                each(request, Part { records, first, shape, elements: item.elements.clone() })
             }),
-            None => each_part(&mut extent, record_step, |part| {
-                self.append_part(request, &part, epoch, report)
-            }),
+            None => each_part(&mut extent, record_step, |part| each(request, part)),
         };
         request.extent = extent;
         report.phases.write += clock.elapsed();
@@ -131,19 +138,82 @@ impl LogWriter {
             self.data_end += len;
             report.bytes_written += len;
         }
-        let footprint = match self.known.find(&part.shape) {
+        report.bytes += len;
+        self.describe(&write, &part.shape, len, false, &sums, report)
+    }
+
+    /// Adds the entry of a payload that was just appended.
+    fn describe(
+        &mut self,
+        write: &Write,
+        shape: &Shape<'_>,
+        len: u64,
+        encoded: bool,
+        sums: &[u32],
+        report: &mut Report,
+    ) -> Result<()> {
+        let footprint = match self.known.find(shape) {
             Some(number) => number,
             None => {
-                let footprint = part.shape.footprint();
+                let footprint = shape.footprint();
                 let number = self.frame.define(&footprint);
-                self.known.insert(&part.shape, footprint, number);
+                self.known.insert(shape, footprint, number);
                 number
             }
         };
-        self.frame.entry(&write, footprint, len, false, &sums);
-        report.bytes += len;
-        if self.frame.len() >= FRAME {
-            self.flush(report)?;
+        self.frame.entry(write, footprint, len, encoded, sums);
+        match self.frame.len() >= FRAME {
+            true => self.flush(report),
+            false => Ok(()),
+        }
+    }
+
+    /// Appends a part through the variable's filters, in entries that can be decoded at once.
+    fn append_filtered(
+        &mut self,
+        request: &mut Request<'_>,
+        part: Part<'_>,
+        epoch: u64,
+        filters: &Filtered,
+        report: &mut Report,
+    ) -> Result<()> {
+        let VarId(var) = request.var;
+        let width = request.memory.sides.external.size();
+        let Part { records, first, shape, elements } = part;
+        let mut slices = Vec::new();
+        Slice { records, first, footprint: shape.footprint(), elements }
+            .cut(filtered::LONGEST / width, &mut slices);
+        for slice in slices {
+            let elements = slice.elements.clone();
+            let len = ((elements.end - elements.start) * width) as usize;
+            let encoded = match request.memory.as_they_are(elements.clone()) {
+                Some(bytes) => filters.encode(&slice.shape(), bytes, true, &mut self.scratch),
+                None => {
+                    let mut bytes = vec![0; len];
+                    request.pack(elements.start, &mut bytes)?;
+                    filters.encode(&slice.shape(), &bytes, false, &mut self.scratch)
+                }
+            };
+            let payload = encoded.map_err(Error::Filter)?;
+            report.copied += len as u64;
+            report.bytes += len as u64;
+            let (records, first) = (slice.records, slice.first);
+            let (var, width) = (var as u64, width as u8);
+            let write = Write { var, epoch, records, first, little: false, width };
+            if self.buffer.len() + payload.len() > BUFFER {
+                self.flush_data(report)?;
+            }
+            if payload.len() > BUFFER {
+                self.data.write_at(self.data_end, &payload)?;
+                self.data_end += payload.len() as u64;
+                report.writes += 1;
+                report.bytes_written += payload.len() as u64;
+            } else {
+                self.buffer.extend_from_slice(&payload);
+            }
+            let footprint = Arc::new(slice.footprint);
+            let (shape, len) = (Shape::Shared(&footprint), payload.len() as u64);
+            self.describe(&write, &shape, len, true, &checksums(&payload), report)?;
         }
         Ok(())
     }
@@ -250,19 +320,21 @@ impl LogWriter {
         self.data_end + self.buffer.len() as u64
     }
 
-    /// Says in the log that everything in it has been replayed.
-    pub(crate) fn mark_applied(&mut self, report: &mut Report) -> Result<()> {
-        self.flush(report)?;
-        self.pending.extend(FrameWriter::applied());
-        self.write_pending(report)
-    }
-
-    /// Begins anew behind a head of `head` bytes; what was there is gone.
-    pub(crate) fn restart(&mut self, head: u64) -> Result<()> {
-        // The metadata first: payloads that nothing describes do no harm.
-        self.meta.set_len(head)?;
-        self.data.set_len(0)?;
-        (self.meta_end, self.data_end) = (head, 0);
+    /// Says that everything in the log has been replayed, up to `epoch` on all ranks, and begins
+    /// anew behind a head of `head` bytes. Whenever it is interrupted, either all entries are there
+    /// and nothing was said, or the log says it: at its end, then at its beginning. The data log is
+    /// cut by the caller, if at all: payloads that nothing describes do no harm.
+    pub(crate) fn restart(&mut self, head: u64, epoch: u64, report: &mut Report) -> Result<()> {
+        let mark = FrameWriter::applied(epoch);
+        let end = head + mark.len() as u64;
+        if self.meta_end > end {
+            self.meta.write_at(self.meta_end, &mark)?;
+            report.writes += 1;
+        }
+        self.meta.write_at(head, &mark)?;
+        report.writes += 1;
+        self.meta.set_len(end)?;
+        (self.meta_end, self.data_end) = (end, 0);
         self.buffer.clear();
         self.pending.clear();
         self.frame = FrameWriter::new(0, 0);

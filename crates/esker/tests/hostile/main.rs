@@ -14,7 +14,7 @@ use std::path::Path;
 use esker::{DimLen, Error, ExternalType};
 use esker_format::HeaderJournal;
 use esker_store::{CreateMode, MemoryStore, Store};
-use exercise::{NAME, allowance, open, read_all, seeds, soak, store_with, write_all};
+use exercise::{NAME, allowance, decomposed, open, read_all, seeds, soak, store_with, write_all};
 use random::Random;
 
 #[global_allocator]
@@ -24,6 +24,33 @@ static COUNTING: memory::Counting = memory::Counting;
 fn damaged_files_give_data_or_errors() {
     let opened = soak(&seeds(), 7 << 32, 50_000, |_, _| {});
     assert!(opened > 5_000, "{opened} opened");
+}
+
+#[test]
+fn damaged_maps_give_data_or_errors() {
+    let seeds = decomposed();
+    let mut whole = 0;
+    for round in 0..40_000u64 {
+        let random = &mut Random(round);
+        let mut bytes = seeds[random.below(seeds.len())].clone();
+        for _ in 0..1 + random.below(3) {
+            // The header, and the maps right behind it.
+            let at = random.below(bytes.len());
+            let byte = [0, 1, 2, 4, 0x7f, 0x80, 0xff, random.next() as u8];
+            bytes[at] = byte[random.below(byte.len())];
+        }
+        if random.below(4) == 0 {
+            random::mutate(random, &mut bytes);
+        }
+        let store = store_with(Path::new(NAME), &bytes);
+        let (result, used) = memory::peak(|| read_all(&store));
+        // An array may have many times what is stored of it, and no more.
+        let most = allowance(bytes.len()) + (16 << 20) + 256 * 8 * bytes.len();
+        assert!(used <= most, "round {round}: {used} bytes for {}", bytes.len());
+        whole += u64::from(result.is_ok());
+        let _ = write_all(&store);
+    }
+    assert!(whole > 10_000, "{whole} could be opened");
 }
 
 #[test]

@@ -37,14 +37,21 @@ fn main() -> ExitCode {
             let (first, count) = (number(first), number(count));
             scenarios(&comm, Path::new(dir), first..first + count);
         }
+        ["decomposed", dir, first, count] => {
+            let (first, count) = (number(first), number(count));
+            for seed in first..first + count {
+                scenario::run_decomposed(seed, comm.clone(), &Path::new(dir).join("run.nc"));
+            }
+        }
         ["endless", dir] => endless(&comm, Path::new(dir)),
+        ["endless-log", dir, files] => endless_log(&comm, Path::new(dir), files),
         ["redefine", dir] => redefine(&comm, Path::new(dir)),
         ["full", path] => full(&comm, Path::new(path)),
         ["interleave", path] => interleave(&comm, Path::new(path)),
         ["hints", path] => tell_hints(&comm, Path::new(path)),
         _ => {
             eprintln!(
-                "esker-ranks scenario DIR FIRST COUNT | endless DIR | redefine DIR | full PATH | interleave PATH | hints PATH"
+                "esker-ranks scenario DIR FIRST COUNT | decomposed DIR FIRST COUNT | endless DIR | endless-log DIR FILES | redefine DIR | full PATH | interleave PATH | hints PATH"
             );
             return ExitCode::FAILURE;
         }
@@ -114,6 +121,39 @@ fn endless(comm: &Arc<dyn Communicator>, dir: &Path) {
             let (new, name) = (dir.join("synced.new"), dir.join("synced"));
             std::fs::write(&new, (step + 1).to_string()).unwrap();
             std::fs::rename(new, name).unwrap();
+        }
+    }
+}
+
+/// Writes records into a container until it is killed. Each record is written in two parts, of
+/// which the second goes over half of the first, and every third is synced. `synced` says how
+/// many records were promised.
+fn endless_log(comm: &Arc<dyn Communicator>, dir: &Path, files: &str) {
+    let (me, ranks) = (comm.rank() as u64, comm.size() as u64);
+    std::fs::write(dir.join(format!("pid.{me}")), std::process::id().to_string()).unwrap();
+    let mut hints = Hints::default();
+    hints.set("esker_layout", "log");
+    hints.set("esker_log_files", files);
+    let options = CreateOptions::new().comm(comm.clone()).hints(hints);
+    let mut def = Dataset::create(dir.join("run.esk"), options).unwrap();
+    let t = def.add_dim("t", DimLen::Unlimited).unwrap();
+    let x = def.add_dim("x", DimLen::Fixed(RECORD * ranks)).unwrap();
+    let record = def.add_var("record", ExternalType::Float, &[t, x]).unwrap();
+    let mut ds = def.enddef().unwrap();
+    for step in 0.. {
+        let mine = Selection::strided(&[step, me], &[1, RECORD], &[1, ranks]);
+        let wrong = vec![-1.0f32; RECORD as usize / 2];
+        let half = Selection::strided(&[step, me], &[1, RECORD / 2], &[1, ranks]);
+        ds.put_all(record, &half, &wrong).unwrap();
+        let data: Vec<f32> = (0..RECORD).map(|i| value(step, i * ranks + me)).collect();
+        ds.put_all(record, &mine, &data).unwrap();
+        if step % 3 == 2 {
+            ds.sync().unwrap();
+            if me == 0 {
+                let (new, name) = (dir.join("synced.new"), dir.join("synced"));
+                std::fs::write(&new, (step + 1).to_string()).unwrap();
+                std::fs::rename(new, name).unwrap();
+            }
         }
     }
 }

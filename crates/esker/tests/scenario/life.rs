@@ -103,9 +103,7 @@ impl Life {
         let version = Version::ALL[dice.below(3) as usize];
         let fill = if dice.one_in(2) { FillMode::Fill } else { FillMode::NoFill };
         let mut hints = random_hints(&mut dice, comm.size() as u64);
-        if is_log(path) {
-            log_hints(&mut dice, &mut hints);
-        }
+        of_path(&mut dice, &mut hints, path);
         let options =
             CreateOptions::new().version(version).fill(fill).hints(hints).comm(comm.clone());
         let mut def = Dataset::create(path, options).unwrap();
@@ -155,6 +153,10 @@ impl Life {
         if dice.one_in(3) {
             def.put_attr(var, "_FillValue", of_type(77, ty)).unwrap();
         }
+        if is_log(&self.path) && dice.one_in(3) {
+            let filters = ["zstd,1", "shuffle deflate,1", "bitshuffle lz4", "crc32c"];
+            def.set_filters(var, filters[dice.below(4) as usize]).unwrap();
+        }
         if ty == ExternalType::Char {
             def.put_attr(var, "long_name", "text, häufig").unwrap();
         }
@@ -186,7 +188,10 @@ impl Life {
         }
         // Independent reads may follow only when everyone has written; those of a log see what
         // others wrote after a collective read or a sync.
-        match is_log(&self.path) {
+        if self.has_burst_buffer() && self.is_left_in_the_logs() {
+            return;
+        }
+        match is_log(&self.path) || self.has_burst_buffer() {
             true if self.dice.one_in(8) => self.ds().sync().unwrap(),
             true => {
                 let Model { var, ty, .. } = self.models[0];
@@ -197,6 +202,31 @@ impl Life {
         }
         self.read(&what);
         self.comm.barrier().unwrap();
+    }
+
+    /// Also where the environment says so.
+    fn has_burst_buffer(&mut self) -> bool {
+        self.ds().hints().effective().contains(&("nc_burst_buf", "enable".to_string()))
+    }
+
+    /// Whether what was written stays in the logs for now, after a flush of what was there or not.
+    fn is_left_in_the_logs(&mut self) -> bool {
+        match self.dice.below(8) {
+            0 => self.ds().flush().unwrap(),
+            1 => {
+                // Whatever comes next goes into the other logs while this is under way.
+                self.ds().flush_start().unwrap();
+            }
+            2 => {
+                let token = self.ds().flush_start().unwrap();
+                token.test();
+                self.ds().flush_wait(token.clone()).unwrap();
+                assert!(token.test());
+            }
+            // What ranks write for themselves has an order if they meet in between.
+            _ => self.ds().wait_all(&mut Requests::new()).unwrap(),
+        }
+        self.dice.one_in(2)
     }
 
     /// New variables, a longer header.
@@ -215,9 +245,7 @@ impl Life {
         self.comm.barrier().unwrap();
         let ranks = self.ranks();
         let mut hints = random_hints(&mut self.dice, ranks);
-        if is_log(&self.path) {
-            log_hints(&mut self.dice, &mut hints);
-        }
+        of_path(&mut self.dice, &mut hints, &self.path);
         let options = OpenOptions::new().writable(true).fill(self.fill).hints(hints);
         self.dataset =
             Some(Dataset::open_with(&self.path, options.comm(self.comm.clone())).unwrap());
@@ -630,6 +658,41 @@ impl Life {
 /// Datasets of this name are containers of logs.
 fn is_log(path: &Path) -> bool {
     path.extension().is_some_and(|e| e == "esk")
+}
+
+/// Datasets of this name have a burst buffer.
+fn is_burst(path: &Path) -> bool {
+    path.to_string_lossy().contains(".burst.")
+}
+
+fn of_path(dice: &mut Dice, hints: &mut esker::Hints, path: &Path) {
+    if is_log(path) {
+        log_hints(dice, hints);
+    }
+    if is_burst(path) {
+        burst_hints(dice, hints, path);
+    }
+}
+
+fn burst_hints(dice: &mut Dice, hints: &mut esker::Hints, path: &Path) {
+    hints.set("nc_burst_buf", "enable");
+    let dir = path.with_file_name(format!("bb{}", dice.below(3)));
+    hints.set("nc_burst_buf_dirname", dir.to_str().unwrap());
+    if dice.one_in(2) {
+        hints.set("nc_burst_buf_shared_logs", "enable");
+    }
+    if dice.one_in(3) {
+        hints.set("nc_burst_buf_del_on_close", "disable");
+    }
+    if dice.one_in(2) {
+        hints.set("nc_burst_buf_flush_buffer_size", &(1 + dice.below(2000)).to_string());
+    }
+    if dice.one_in(4) {
+        hints.set("esker_burst_limit", &(1 + dice.below(5000)).to_string());
+    }
+    if dice.one_in(4) {
+        hints.set("esker_index_memory", &(1 + dice.below(3000)).to_string());
+    }
 }
 
 fn log_hints(dice: &mut Dice, hints: &mut esker::Hints) {

@@ -6,6 +6,7 @@
 #![allow(dead_code)]
 
 mod buffer;
+mod decomposed;
 mod dice;
 mod life;
 
@@ -27,6 +28,11 @@ pub(crate) fn run(seed: u64, comm: Arc<dyn Communicator>, path: &Path) -> Expect
         life.step(step);
     }
     life.end()
+}
+
+/// Runs a scenario with decomposed variables.
+pub(crate) fn run_decomposed(seed: u64, comm: Arc<dyn Communicator>, path: &Path) {
+    decomposed::run(seed, comm, path);
 }
 
 /// Writes down what a file should hold, for a reader that knows nothing of us: a line for each

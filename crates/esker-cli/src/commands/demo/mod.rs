@@ -25,6 +25,7 @@ use esker_comm::{CommunicatorExt, Message, ThreadWorld};
 use tempfile::TempDir;
 
 use super::opening;
+use super::ranks::fail_together;
 use crate::failure::{Ended, Failure, Outcome};
 use crate::terminal::{Screen, progress::Bar, say};
 use life::{Task, Trouble};
@@ -137,16 +138,6 @@ fn mpi_rank(arguments: &Arguments, screen: &mut Screen, comm: &Arc<dyn Communica
         (Err(trouble), Some(_)) => fail_together(comm, Some(Failure::file(path, trouble))),
         (Err(_), None) => fail_together(comm, None),
     }
-}
-
-/// Every rank fails, and one of them tells why. A launcher ends the whole job when the first
-/// rank leaves with a failure, so nobody leaves before it was told.
-fn fail_together(comm: &Arc<dyn Communicator>, mine: Option<Failure>) -> Ended {
-    if let Some(Failure::Sentence(sentence)) = mine {
-        say(format_args!("esker: {sentence}"));
-    }
-    comm.barrier().map_err(Failure::sentence)?;
-    Ok(Outcome::Unknown)
 }
 
 /// What every rank does. Rank 0 may show a bar.

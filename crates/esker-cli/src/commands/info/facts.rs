@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use esker::Dataset;
-use esker::{DimLen, Header, VarId, Variable};
+use esker::{ContainerFacts, Dataset};
+use esker::{Decomposition, DimLen, Header, VarId, Variable};
+use esker_store::LocalStore;
 use esker_tools::offsets::Offsets;
 use esker_tools::stats::Statistics;
 use serde_json::{Map, Value, json};
@@ -18,6 +19,10 @@ pub(in crate::commands) struct Facts<'a> {
     pub(super) records: u64,
     pub(super) file_len: u64,
     pub(super) variables: Vec<VariableFacts<'a>>,
+    /// What it is made of, if it is a container.
+    pub(super) container: Option<ContainerFacts>,
+    /// The decomposition maps, each with how many of the variables it is for.
+    pub(super) maps: Vec<(Decomposition, usize)>,
 }
 
 /// What is told of a variable.
@@ -29,6 +34,8 @@ pub(in crate::commands) struct VariableFacts<'a> {
     /// Bytes of all its values, without padding.
     pub(super) bytes: u64,
     pub(super) statistics: Option<Statistics>,
+    /// The name of its map, if it is decomposed.
+    pub(super) map: Option<String>,
 }
 
 impl<'a> Facts<'a> {
@@ -58,16 +65,36 @@ impl<'a> Facts<'a> {
                 shape: names.zip(lengths).collect(),
                 bytes,
                 statistics: None,
+                map: None,
             })
         };
+        let container = match dataset.container_version() {
+            Some(version) => esker::container_facts(&LocalStore, dataset.path(), Some(version))?,
+            None => None,
+        };
         Ok(Facts {
+            container,
             path: path.display().to_string(),
             header,
             offsets: Offsets::of(header, file_len),
             records,
             file_len,
             variables: vars.iter().filter_map(facts_of).collect(),
+            maps: Vec::new(),
         })
+    }
+
+    /// Adds what decomposed variables stand for, from the dataset as it is read.
+    pub(super) fn add_maps(&mut self, dataset: &Dataset) {
+        self.maps = dataset.decompositions().into_iter().map(|map| (map, 0)).collect();
+        for fact in &mut self.variables {
+            let map = dataset.var(&fact.var.name).and_then(|var| dataset.decomposition(var));
+            let Ok(Some(map)) = map else { continue };
+            if let Some((_, count)) = self.maps.iter_mut().find(|(m, _)| m.name == map.name) {
+                *count += 1;
+            }
+            fact.map = Some(map.name);
+        }
     }
 
     /// The facts as JSON.
@@ -79,7 +106,19 @@ impl<'a> Facts<'a> {
                 json!({"name": &*dim.name, "length": self.records, "unlimited": true})
             }
         };
-        json!({
+        let map = |(map, variables): &(Decomposition, usize)| {
+            json!({
+                "name": map.name,
+                "dimensions": map.dims,
+                "shape": map.shape,
+                "ranks": map.ranks,
+                "blocks": map.blocks,
+                "stored": map.stored,
+                "covered": map.covered,
+                "variables": variables,
+            })
+        };
+        let mut document = json!({
             "file": self.path,
             "format": schema.version.to_string(),
             "kind": schema.version.kind_name(),
@@ -90,7 +129,15 @@ impl<'a> Facts<'a> {
             "dimensions": schema.dims.iter().map(dimension).collect::<Vec<_>>(),
             "variables": self.variables.iter().map(|v| self.variable(v)).collect::<Vec<_>>(),
             "attributes": attributes(schema.attrs.iter()),
-        })
+        });
+        document["layout"] = Value::from(if self.container.is_some() { "log" } else { "classic" });
+        if let Some(facts) = &self.container {
+            document["container"] = container(facts);
+        }
+        if !self.maps.is_empty() {
+            document["decompositions"] = self.maps.iter().map(map).collect();
+        }
+        document
     }
 
     fn variable(&self, fact: &VariableFacts<'_>) -> Value {
@@ -105,6 +152,9 @@ impl<'a> Facts<'a> {
             "share": share,
             "attributes": attributes(fact.var.attrs.iter()),
         });
+        if let Some(map) = &fact.map {
+            value["decomposition"] = json!(map);
+        }
         if let Some(found) = &fact.statistics {
             value["statistics"] = json!({
                 "count": found.count,
@@ -122,4 +172,24 @@ impl<'a> Facts<'a> {
 fn attributes<'a>(attrs: impl Iterator<Item = &'a esker::Attribute>) -> Value {
     let pairs = attrs.map(|attr| (attr.name.to_string(), form::values(&attr.values)));
     Value::Object(pairs.collect::<Map<String, Value>>())
+}
+
+fn container(facts: &ContainerFacts) -> Value {
+    let session = |session: &esker::SessionFacts| {
+        json!({
+            "name": session.stem,
+            "ranks": session.ranks,
+            "files": session.files,
+            "data_bytes": session.data,
+            "metadata_bytes": session.metadata,
+        })
+    };
+    json!({
+        "version": facts.version,
+        "versions": facts.versions,
+        "sessions": facts.sessions.iter().map(session).collect::<Vec<_>>(),
+        "data_bytes": facts.data(),
+        "metadata_bytes": facts.metadata(),
+        "metadata_per_byte": form::float(facts.metadata() as f64 / facts.data().max(1) as f64),
+    })
 }

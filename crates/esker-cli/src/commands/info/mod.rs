@@ -6,6 +6,7 @@ pub(super) mod text;
 
 use std::path::PathBuf;
 
+use esker::Dataset;
 use esker_tools::stats;
 
 use super::opening;
@@ -57,6 +58,9 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     let fail = |error: esker::Error| Failure::file(file, error);
     let vars = opening::variables(file, &dataset, &arguments.vars)?;
     let mut facts = Facts::of(file, &dataset, &vars).map_err(fail)?;
+    if let Ok(as_arrays) = Dataset::open(file) {
+        facts.add_maps(&as_arrays);
+    }
     let mut unread = None;
     if arguments.stats {
         let mut bar = screen.bar("reading");

@@ -20,8 +20,10 @@ pub(in crate::commands) fn write(
     verbose: bool,
 ) -> io::Result<()> {
     title(screen, facts)?;
+    container(screen, facts)?;
     dimensions(screen, facts)?;
     variables(screen, facts, verbose)?;
+    maps(screen, facts)?;
     statistics(screen, facts)?;
     if verbose {
         for fact in facts.variables.iter().filter(|fact| !fact.var.attrs.is_empty()) {
@@ -52,6 +54,41 @@ fn title(screen: &mut Screen, facts: &Facts<'_>) -> io::Result<()> {
         writeln!(screen, "{}", depth.bad(warning))?;
     }
     Ok(())
+}
+
+/// What a container is made of.
+fn container(screen: &mut Screen, facts: &Facts<'_>) -> io::Result<()> {
+    let Some(container) = &facts.container else { return Ok(()) };
+    let others = container.versions.iter().filter(|v| **v != container.version).count();
+    let others = match others {
+        0 => String::new(),
+        n => format!(", beside {}", plural(n, "other")),
+    };
+    writeln!(
+        screen,
+        "a container of logs, version {}{others}: {} of data, {} of metadata ({:.2} %)",
+        container.version,
+        bytes(container.data()),
+        bytes(container.metadata()),
+        100.0 * container.metadata() as f64 / container.data().max(1) as f64,
+    )?;
+    let mut table = Table::new([
+        ("session", Side::Left),
+        ("ranks", Side::Right),
+        ("files", Side::Right),
+        ("data", Side::Right),
+        ("metadata", Side::Right),
+    ]);
+    for session in &container.sessions {
+        table.row([
+            session.stem.clone(),
+            grouped(session.ranks as u64),
+            grouped(session.files as u64),
+            bytes(session.data),
+            bytes(session.metadata),
+        ]);
+    }
+    section(screen, "sessions", &table)
 }
 
 /// What people call the version.
@@ -94,7 +131,7 @@ fn variables(screen: &mut Screen, facts: &Facts<'_>, verbose: bool) -> io::Resul
             fact.var.name.to_string(),
             fact.var.ty.to_string(),
             shape(fact),
-            if fact.record { "record".to_string() } else { "fixed".to_string() },
+            layout(fact),
             bytes(fact.bytes),
             share(fact.bytes, facts.whole_len()),
             text_of(fact.var, &["units"]),
@@ -113,6 +150,47 @@ fn variables(screen: &mut Screen, facts: &Facts<'_>, verbose: bool) -> io::Resul
         writeln!(screen, "  {}", screen.depth.faint(rest))?;
     }
     Ok(())
+}
+
+/// `record`, `fixed`, or with the map that it is decomposed by.
+fn layout(fact: &VariableFacts<'_>) -> String {
+    let layout = if fact.record { "record" } else { "fixed" };
+    match &fact.map {
+        Some(map) => format!("{layout}, by {map}"),
+        None => layout.to_string(),
+    }
+}
+
+/// The decomposition maps, what they are of and how much of it they have.
+fn maps(screen: &mut Screen, facts: &Facts<'_>) -> io::Result<()> {
+    let mut table = Table::new([
+        ("map", Side::Left),
+        ("of", Side::Left),
+        ("ranks", Side::Right),
+        ("blocks", Side::Right),
+        ("elements", Side::Right),
+        ("covered", Side::Right),
+        ("repeated", Side::Right),
+        ("variables", Side::Right),
+    ]);
+    for (map, variables) in &facts.maps {
+        let dims = map.dims.iter().zip(&map.shape).map(|(name, len)| format!("{name} {len}"));
+        let whole = map.shape.iter().product();
+        let covered = map.covered.map_or("?".to_string(), |n| share(n, whole));
+        let repeated =
+            map.covered.map_or("?".to_string(), |n| grouped(map.stored.saturating_sub(n)));
+        table.row([
+            map.name.clone(),
+            dims.collect::<Vec<_>>().join(" × "),
+            grouped(map.ranks),
+            grouped(map.blocks),
+            grouped(map.stored),
+            covered,
+            repeated,
+            grouped(*variables as u64),
+        ]);
+    }
+    section(screen, "decompositions", &table)
 }
 
 /// `time 12 × lat 72 × lon 144`

@@ -53,6 +53,12 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     let dataset = opening::open(&arguments.file)?;
+    if dataset.container_version().is_some() {
+        let sentence = "it is a container, whose values lie in logs in the order in which they \
+                        were written and have no offsets (`esker info` shows the logs, and \
+                        `esker replay` makes a file that has offsets)";
+        return Err(Failure::file(&arguments.file, sentence));
+    }
     let schema = dataset.schema();
     let file_len = dataset.file_len().map_err(|error| Failure::file(&arguments.file, error))?;
     let offsets = Offsets::of(dataset.header(), file_len);

@@ -1,0 +1,76 @@
+//! `esker recover` of a classic file: what a session that died has left in its burst buffer.
+
+use std::io::Write;
+use std::path::Path;
+
+use esker::{FillMode, RecoverOptions, Recovery};
+use serde_json::json;
+
+use super::Arguments;
+use crate::failure::{Ended, Failure, Outcome};
+use crate::terminal::{Screen, json};
+
+pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
+    let mut options = RecoverOptions::new().keep(arguments.keep).look_only(arguments.dry_run);
+    if arguments.no_fill {
+        options = options.fill(FillMode::NoFill);
+    }
+    for dir in &arguments.dir {
+        if !dir.is_dir() {
+            return Err(Failure::file(dir, "there is no such directory"));
+        }
+        options = options.dir(dir);
+    }
+    let path = &arguments.path;
+    let recovery = esker::recover(path, &options).map_err(|e| Failure::file(path, e))?;
+    match arguments.json {
+        true => json::write(screen, &document(path, &recovery))?,
+        false => text(arguments, &recovery, screen)?,
+    }
+    Ok(if recovery.is_complete() { Outcome::Good } else { Outcome::Bad })
+}
+
+fn document(path: &Path, recovery: &Recovery) -> serde_json::Value {
+    let damage = |d: &esker::LogDamage| json!({"rank": d.rank, "what": d.what});
+    json!({
+        "file": path.display().to_string(),
+        "complete": recovery.is_complete(),
+        "logs": recovery.logs,
+        "ranks": recovery.ranks,
+        "missing_ranks": recovery.missing,
+        "entries": recovery.entries,
+        "records": recovery.records,
+        "damages": recovery.damages.iter().map(damage).collect::<Vec<_>>(),
+        "removed": recovery.removed,
+    })
+}
+
+fn text(arguments: &Arguments, recovery: &Recovery, screen: &mut Screen) -> Result<(), Failure> {
+    let name = arguments.path.display();
+    let Recovery { logs, ranks, missing, entries, records, damages, removed } = recovery;
+    let verb = if arguments.dry_run { "to be replayed" } else { "replayed" };
+    match (logs, entries) {
+        (0, _) => writeln!(screen, "{name}: no logs found")?,
+        (_, 0) => writeln!(screen, "{name}: {logs} logs found, everything is in the file")?,
+        _ => {
+            let count = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+            let (writes, logs) = (count(*entries, "write"), count(*logs, "log"));
+            writeln!(screen, "{name}: {writes} of {logs} {verb}, {}", count(*records, "record"))?;
+        }
+    }
+    if !missing.is_empty() {
+        let list: Vec<String> = missing.iter().map(u32::to_string).collect();
+        let list = list.join(", ");
+        writeln!(
+            screen,
+            "missing: the logs of ranks {list} of {ranks}; name their directory with --dir"
+        )?;
+    }
+    for damage in damages {
+        writeln!(screen, "damaged: rank {}: {}", damage.rank, damage.what)?;
+    }
+    if *removed {
+        writeln!(screen, "the logs were removed")?;
+    }
+    Ok(())
+}

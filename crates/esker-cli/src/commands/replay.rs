@@ -1,0 +1,141 @@
+//! `esker replay`: a container of logs into the classic file that it stands for.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use esker::Communicator;
+use esker_comm::mpi::{self, MpiSession};
+use esker_tools::replay::{self, ReplayError, ReplayOptions, Replayed};
+use serde_json::json;
+
+use super::ranks::fail_together;
+use crate::failure::{Ended, Failure, Outcome};
+use crate::terminal::quantity::{bytes, plural};
+use crate::terminal::{Screen, json};
+
+/// Make the classic file that a container of logs stands for
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+A container can be read as it is; replay it for programs that know classic files only. The
+file is the one that the same writes would have made, byte for byte, and appears when it is
+complete. Memory is a few megabytes for each rank, whatever the size.
+
+Examples:
+  esker replay run.esk run.nc                    on all cores
+  esker replay run.esk old.nc --version 3        as it was at the third sync
+  mpiexec -n 16 esker replay run.esk run.nc      on the ranks of a cluster")]
+pub(super) struct Arguments {
+    /// The container
+    #[arg(value_name = "RUN.esk")]
+    input: PathBuf,
+    /// The file to make
+    #[arg(value_name = "OUT.nc")]
+    output: PathBuf,
+    /// This version of the container [default: the newest]
+    #[arg(long, value_name = "N")]
+    version: Option<u64>,
+    /// Ranks, as threads of this process [default: the number of cores; under mpiexec, MPI's]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    ranks: Option<u16>,
+    /// Wait until the file is safe from power loss
+    #[arg(long)]
+    sync: bool,
+    /// Replace OUT.nc if it exists
+    #[arg(short = 'O', long, alias = "force")]
+    overwrite: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
+    let mut options = ReplayOptions {
+        version: arguments.version,
+        threads: arguments.ranks.map(usize::from),
+        overwrite: arguments.overwrite,
+        sync: arguments.sync,
+        ..ReplayOptions::default()
+    };
+    // A launcher that started one process (an interactive shell of srun) is none.
+    if mpi::launched().is_none_or(|launched| launched.ranks == Some(1)) {
+        let replayed = with_bar(arguments, &options, screen.bars, screen);
+        return tell(arguments, screen, &replayed.map_err(|e| failure(arguments, e))?);
+    }
+    let comm = esker_comm::auto().map_err(Failure::sentence)?;
+    // Aborts all ranks if this one panics.
+    let _session = mpi::found().map(|_| MpiSession::start());
+    options.threads = Some(1);
+    options.comm = Arc::clone(&comm);
+    on_mpi(arguments, &options, screen, &comm)
+}
+
+fn on_mpi(
+    arguments: &Arguments,
+    options: &ReplayOptions,
+    screen: &mut Screen,
+    comm: &Arc<dyn Communicator>,
+) -> Ended {
+    let root = comm.rank() == 0;
+    if arguments.ranks.is_some_and(|wish| usize::from(wish) != comm.size()) {
+        let ranks = comm.size();
+        let sentence = format!("--ranks is for threads: the launcher has started {ranks} ranks");
+        return fail_together(comm, root.then(|| Failure::sentence(sentence)));
+    }
+    match with_bar(arguments, options, root && screen.bars, screen) {
+        Ok(replayed) if root => tell(arguments, screen, &replayed),
+        Ok(_) => Ok(Outcome::Good),
+        // Every rank has this error, one tells it.
+        Err(error) => fail_together(comm, root.then(|| failure(arguments, error))),
+    }
+}
+
+fn with_bar(
+    arguments: &Arguments,
+    options: &ReplayOptions,
+    bars: bool,
+    screen: &Screen,
+) -> Result<Replayed, ReplayError> {
+    let mut bar = screen.bar("replaying");
+    let mut progress = |done, total| {
+        if bars {
+            bar.update(done, total);
+        }
+    };
+    replay::replay(&arguments.input, &arguments.output, options, &mut progress)
+}
+
+fn failure(arguments: &Arguments, error: ReplayError) -> Failure {
+    match error {
+        ReplayError::Exists { .. } => {
+            Failure::file(&arguments.output, "exists already (-O replaces it)")
+        }
+        error => Failure::either(&arguments.input, &arguments.output, error),
+    }
+}
+
+fn tell(arguments: &Arguments, screen: &mut Screen, replayed: &Replayed) -> Ended {
+    let Replayed { version, variables, records, file_len, copied_by } = replayed;
+    let output = arguments.output.display().to_string();
+    if arguments.json {
+        let document = json!({
+            "container": arguments.input.display().to_string(),
+            "version": version,
+            "file": output,
+            "variables": variables,
+            "records": records,
+            "bytes": file_len,
+            "ranks": copied_by,
+        });
+        json::write(screen, &document)?;
+        return Ok(Outcome::Good);
+    }
+    writeln!(
+        screen,
+        "{output}: version {version}, {}, {}, {}",
+        plural(*variables, "variable"),
+        plural(*records as usize, "record"),
+        bytes(*file_len),
+    )?;
+    Ok(Outcome::Good)
+}

@@ -1,0 +1,295 @@
+//! Copying into a container: what would go to a place in the classic file is appended as a
+//! write of the variable that is there.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::{io, sync::Arc};
+
+use esker::{
+    CreateOptions, Dataset, DimId, Error, Header, Layout, Owner, Placement, Selection, Values,
+    VarId, Variable,
+};
+use esker_store::{File, Store, StoreError};
+
+use super::transfer::Task;
+use super::{CopyError, CopyOptions};
+use crate::Progress;
+use crate::source::Source;
+
+/// Makes the container under `name` and gives it its own when it is complete.
+pub(super) fn run(
+    task: &Task<'_>,
+    source: &mut Source,
+    name: &Path,
+    output: &Path,
+    progress: &mut dyn Progress,
+) -> Result<u64, CopyError> {
+    let store = &task.options.store;
+    let made = make(task, source, name, progress).and_then(|bytes| {
+        rename(task.options, name, output)?;
+        Ok(bytes)
+    });
+    made.inspect_err(|_| {
+        // The error that counts is the one that we have.
+        let _ = remove_tree(&**store, name);
+    })
+}
+
+fn make(
+    task: &Task<'_>,
+    source: &mut Source,
+    name: &Path,
+    progress: &mut dyn Progress,
+) -> Result<u64, CopyError> {
+    let dataset = create(task, name)?;
+    let places = Places::of(task.header);
+    let sink =
+        Arc::new(Appended { name: name.to_path_buf(), places, dataset: Mutex::new(dataset) });
+    let bytes = task.run(source, sink.clone(), progress)?;
+    let Some(sink) = Arc::into_inner(sink) else { return Ok(bytes) };
+    let mut dataset = sink.dataset.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if task.options.sync {
+        dataset.sync()?;
+    }
+    dataset.close()?;
+    Ok(bytes)
+}
+
+/// The container with the output's definitions.
+fn create(task: &Task<'_>, name: &Path) -> Result<Dataset, CopyError> {
+    let schema = &task.header.schema;
+    let options = CreateOptions::new()
+        .layout(Layout::Log)
+        .version(schema.version)
+        .align(task.options.align)
+        .store(task.options.store.clone());
+    let mut define = Dataset::create(name, options)?;
+    for dim in &schema.dims {
+        define.add_dim(&dim.name, dim.len)?;
+    }
+    for attr in schema.attrs.iter() {
+        define.put_attr(Owner::Global, &attr.name, attr.values.clone())?;
+    }
+    for var in &schema.vars {
+        let dims: Vec<DimId> = var.dims.clone();
+        let id = define.add_var(&var.name, var.ty, &dims)?;
+        for attr in var.attrs.iter() {
+            define.put_attr(id, &attr.name, attr.values.clone())?;
+        }
+    }
+    Ok(define.enddef().map_err(Error::from)?)
+}
+
+fn rename(options: &CopyOptions, name: &Path, output: &Path) -> Result<(), CopyError> {
+    let store = &*options.store;
+    let moved = |from: &Path, to: &Path| store.rename(from, to).map_err(Error::from);
+    if store.exists(output).map_err(Error::from)? {
+        let old = name.with_extension("old");
+        moved(output, &old)?;
+        if let Err(error) = moved(name, output) {
+            let _ = moved(&old, output);
+            return Err(error.into());
+        }
+        remove_tree(store, &old)?;
+    } else {
+        moved(name, output)?;
+    }
+    if options.sync {
+        store.sync_names(output).map_err(Error::from)?;
+    }
+    Ok(())
+}
+
+/// Removes a container, whatever is in it.
+fn remove_tree(store: &dyn Store, path: &Path) -> esker::Result<()> {
+    for name in store.names_in(path)? {
+        let inside = path.join(name);
+        match store.is_dir(&inside)? {
+            true => remove_tree(store, &inside)?,
+            false => store.remove(&inside)?,
+        }
+    }
+    Ok(store.remove_dir(path)?)
+}
+
+/// Where variables are, to be found by a byte of the file.
+#[derive(Debug)]
+struct Places {
+    header: Header,
+    fixed: Vec<VarId>,
+    records: Vec<VarId>,
+}
+
+impl Places {
+    fn of(header: &Header) -> Places {
+        let there = header.vars().filter(|(_, _, place)| place.bytes > 0);
+        let (mut records, mut fixed): (Vec<VarId>, Vec<VarId>) =
+            there.map(|(id, _, _)| id).partition(|id| {
+                header.schema.variable(*id).is_some_and(|v| header.schema.is_record(v))
+            });
+        let begin = |id: &VarId| header.place(*id).map_or(0, |p| p.begin);
+        fixed.sort_by_key(begin);
+        records.sort_by_key(begin);
+        Places { header: header.clone(), fixed, records }
+    }
+
+    /// The variable and the record of a byte, or the next ones behind it: with where the record's
+    /// values begin.
+    fn at(&self, offset: u64) -> Option<(VarId, u64, u64)> {
+        let place = |id: &VarId| self.header.place(*id);
+        let end = |id: &VarId| place(id).map_or(0, |p: &Placement| p.begin + p.bytes);
+        let number = self.fixed.partition_point(|id| end(id) <= offset);
+        if let Some(id) = self.fixed.get(number) {
+            return Some((*id, 0, place(id)?.begin));
+        }
+        let size = self.header.layout.record_size.max(1);
+        let begin = place(self.records.first()?)?.begin;
+        let record = offset.saturating_sub(begin) / size;
+        let within = |id: &VarId| end(id) + record * size <= offset;
+        let number = self.records.partition_point(within);
+        let (id, record) = match self.records.get(number) {
+            Some(id) => (id, record),
+            None => (self.records.first()?, record + 1),
+        };
+        Some((*id, record, place(id)?.begin + record * size))
+    }
+}
+
+/// A file that is written by appending to a container.
+#[derive(Debug)]
+struct Appended {
+    name: PathBuf,
+    places: Places,
+    dataset: Mutex<Dataset>,
+}
+
+impl Appended {
+    fn put(&self, offset: u64, bytes: &[u8]) -> esker::Result<()> {
+        let mut dataset = self.dataset.lock().unwrap_or_else(PoisonError::into_inner);
+        let end = offset + bytes.len() as u64;
+        let mut at = offset;
+        while let Some((id, record, begin)) = self.places.at(at).filter(|found| found.2 < end) {
+            let header = &self.places.header;
+            let (Some(variable), Some(place)) = (header.schema.variable(id), header.place(id))
+            else {
+                break;
+            };
+            let (from, to) = (at.max(begin), end.min(begin + place.bytes));
+            let part = &bytes[(from - offset) as usize..(to - offset) as usize];
+            let width = variable.ty.size();
+            let first = (from - begin) / width;
+            put_run(&mut dataset, header, (id, variable), record, first, part)?;
+            at = to;
+        }
+        Ok(())
+    }
+
+    fn refused(&self, action: &str) -> StoreError {
+        StoreError::new(&self.name, action, io::ErrorKind::Unsupported.into())
+    }
+}
+
+/// Writes elements that follow each other in the file, from number `first` of a record on.
+fn put_run(
+    dataset: &mut Dataset,
+    header: &Header,
+    (id, variable): (VarId, &Variable),
+    record: u64,
+    first: u64,
+    bytes: &[u8],
+) -> esker::Result<()> {
+    let is_record = header.schema.is_record(variable);
+    let shape = header.schema.shape(variable, 1);
+    let inner = if is_record { &shape[1..] } else { &shape[..] };
+    let width = variable.ty.size();
+    let count = bytes.len() as u64 / width;
+    let mut done = 0;
+    for (start, lens) in slabs(inner, first, first + count) {
+        let elements: u64 = lens.iter().product();
+        let part = &bytes[(done * width) as usize..((done + elements) * width) as usize];
+        done += elements;
+        let Some(values) = Values::decode(variable.ty, elements as usize, part) else { continue };
+        let (mut from, mut len) = (start, lens);
+        if is_record {
+            from.insert(0, record);
+            len.insert(0, 1);
+        }
+        dataset.put_values(id, &Selection::slab(&from, &len), &values)?;
+    }
+    Ok(())
+}
+
+/// Elements `from..to` of an array in the order of the file, as hyperslabs.
+fn slabs(shape: &[u64], from: u64, to: u64) -> Vec<(Vec<u64>, Vec<u64>)> {
+    let Some((_, inner)) = shape.split_first() else {
+        return if from < to { vec![(Vec::new(), Vec::new())] } else { Vec::new() };
+    };
+    let row: u64 = inner.iter().product();
+    let mut out = Vec::new();
+    let mut at = from;
+    while at < to && row > 0 {
+        let (number, within) = (at / row, at % row);
+        let whole = (to - at) / row;
+        if within == 0 && whole > 0 {
+            let mut start = vec![0; shape.len()];
+            let mut count = shape.to_vec();
+            (start[0], count[0]) = (number, whole);
+            out.push((start, count));
+            at += whole * row;
+            continue;
+        }
+        let end = (to - number * row).min(row);
+        for (mut start, mut count) in slabs(inner, within, end) {
+            start.insert(0, number);
+            count.insert(0, 1);
+            out.push((start, count));
+        }
+        at = number * row + end;
+    }
+    out
+}
+
+impl File for Appended {
+    fn read_at(&self, _: u64, _: &mut [u8]) -> esker_store::Result<usize> {
+        Err(self.refused("read"))
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> esker_store::Result<()> {
+        self.put(offset, bytes).map_err(|error| match error {
+            Error::Store(error) => error,
+            other => StoreError::new(&self.name, "write", io::Error::other(other.to_string())),
+        })
+    }
+
+    fn len(&self) -> esker_store::Result<u64> {
+        Err(self.refused("length"))
+    }
+
+    fn set_len(&self, _: u64) -> esker_store::Result<()> {
+        Ok(())
+    }
+
+    fn sync(&self) -> esker_store::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_of_elements_is_a_few_hyperslabs() {
+        let all = slabs(&[3, 4, 5], 7, 53);
+        let elements: u64 = all.iter().map(|(_, count)| count.iter().product::<u64>()).sum();
+        assert_eq!(elements, 46);
+        assert_eq!(all.len(), 5);
+        let mut at = 7;
+        for (start, count) in all {
+            assert_eq!(start[0] * 20 + start[1] * 5 + start[2], at);
+            at += count.iter().product::<u64>();
+        }
+        assert_eq!(slabs(&[], 0, 1).len(), 1);
+        assert!(slabs(&[0, 3], 0, 0).is_empty());
+    }
+}

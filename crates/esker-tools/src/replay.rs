@@ -1,0 +1,365 @@
+//! `esker replay`: a container of logs as the classic file that it stands for.
+//!
+//! A container answers reads as that file would, header and padding included, so a replay is a
+//! copy of what it answers. Ranks copy different blocks, each with a buffer of its own, and have
+//! nothing to tell each other: threads of one process take the next block when they have
+//! finished one, MPI ranks have a share each.
+//!
+//! ```
+//! use esker::{CreateOptions, Dataset, DimLen, ExternalType, Layout, Selection};
+//! use esker_tools::replay::{ReplayOptions, replay};
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let dir = tempfile::tempdir()?;
+//! # let (run, out) = (dir.path().join("run.esk"), dir.path().join("out.nc"));
+//! let mut def = Dataset::create(&run, CreateOptions::new().layout(Layout::Log))?;
+//! let x = def.add_dim("x", DimLen::Fixed(5))?;
+//! let t = def.add_var("t", ExternalType::Short, &[x])?;
+//! let mut ds = def.enddef()?;
+//! ds.put(t, &Selection::slab(&[1], &[3]), &[1i16, 2, 3])?;
+//! ds.close()?;
+//!
+//! let replayed = replay(&run, &out, &ReplayOptions::default(), &mut esker_tools::Unseen)?;
+//! assert_eq!(replayed.file_len, std::fs::metadata(&out)?.len());
+//! let ds = Dataset::open(&out)?;
+//! assert_eq!(ds.get::<i16>(ds.var("t")?, &Selection::all())?, [-32767, 1, 2, 3, -32767]);
+//! # Ok(()) }
+//! ```
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+
+use esker::{Communicator, Dataset, Error, Hints, OpenOptions, SelfComm};
+use esker_comm::{CommunicatorExt, Disagreement, Message};
+use esker_store::{Access, CreateMode, File, LocalStore, Store, StoreError};
+
+use crate::Progress;
+
+/// How to replay.
+#[derive(Debug, Clone)]
+pub struct ReplayOptions {
+    /// The version of the container; none for the newest.
+    pub version: Option<u64>,
+    /// Threads that copy, on each rank; none for as many as there are cores.
+    pub threads: Option<usize>,
+    /// Bytes that a thread copies at a time, which is the memory it takes for data.
+    pub block: usize,
+    /// Whether a file that has the output's name is replaced.
+    pub overwrite: bool,
+    /// Whether the output is safe from power loss before it takes its name.
+    pub sync: bool,
+    /// Where both are.
+    pub store: Arc<dyn Store>,
+    /// The ranks that replay together.
+    pub comm: Arc<dyn Communicator>,
+    /// How the container is read.
+    pub hints: Hints,
+}
+
+impl Default for ReplayOptions {
+    fn default() -> Self {
+        ReplayOptions {
+            version: None,
+            threads: None,
+            block: 4 << 20,
+            overwrite: true,
+            sync: false,
+            store: Arc::new(LocalStore),
+            comm: Arc::new(SelfComm::new()),
+            hints: Hints::default(),
+        }
+    }
+}
+
+/// What was replayed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replayed {
+    /// The container's version.
+    pub version: u64,
+    /// Variables in the file.
+    pub variables: usize,
+    /// Records in the file.
+    pub records: u64,
+    /// Length of the file.
+    pub file_len: u64,
+    /// Ranks and threads that copied.
+    pub copied_by: usize,
+}
+
+/// Why a replay was not made. The output is as it was before.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReplayError {
+    /// The container cannot be read, or the output not be written.
+    #[error(transparent)]
+    Dataset(Box<Error>),
+
+    /// The input is a file.
+    #[error("{}: it is a classic file already, which `esker copy` copies", path.display())]
+    Classic {
+        /// The input.
+        path: PathBuf,
+    },
+
+    /// There is a file of the output's name.
+    #[error("{}: it exists already, and is not to be replaced", path.display())]
+    Exists {
+        /// The output.
+        path: PathBuf,
+    },
+}
+
+impl From<Error> for ReplayError {
+    fn from(error: Error) -> Self {
+        ReplayError::Dataset(Box::new(error))
+    }
+}
+
+impl From<StoreError> for ReplayError {
+    fn from(error: StoreError) -> Self {
+        Error::from(error).into()
+    }
+}
+
+impl From<esker_comm::CommError> for ReplayError {
+    fn from(error: esker_comm::CommError) -> Self {
+        Error::from(error).into()
+    }
+}
+
+type Result<T> = std::result::Result<T, ReplayError>;
+
+/// Makes the classic file `output` of the container `input`. It appears when it is complete and
+/// not before. Collective over the options' communicator; rank 0 hears of progress.
+pub fn replay(
+    input: &Path,
+    output: &Path,
+    options: &ReplayOptions,
+    progress: &mut dyn Progress,
+) -> Result<Replayed> {
+    let open = OpenOptions::new()
+        .store(options.store.clone())
+        .comm(options.comm.clone())
+        .hints(options.hints.clone());
+    let open = match options.version {
+        Some(version) => open.container_version(version),
+        None => open,
+    };
+    let dataset = Dataset::open_with(input, open)?;
+    let Some(version) = dataset.container_version() else {
+        return Err(ReplayError::Classic { path: input.to_path_buf() });
+    };
+    let comm = dataset.comm().clone();
+    // The first look at the logs: a damage is found here, before anything is made.
+    let source = agree(&*comm, dataset.classic_file().map_err(ReplayError::from))?;
+    let len = source.len()?;
+    let growth = agree(&*comm, Growth::begin(options, &comm, output))?;
+    let threads = options.threads.unwrap_or_else(cores).max(1);
+    let copied = agree(&*comm, growth.open(options)).and_then(|file| {
+        let share = share(len, &*comm);
+        let copied = copy(&*source, &*file, share, threads, options.block, progress);
+        let synced = copied.and_then(|()| match options.sync {
+            true => Ok(file.sync()?),
+            false => Ok(()),
+        });
+        agree(&*comm, synced)
+    });
+    growth.end(options, &comm, copied)?;
+    Ok(Replayed {
+        version,
+        variables: dataset.schema().vars.len(),
+        records: dataset.numrecs(),
+        file_len: len,
+        copied_by: threads * comm.size(),
+    })
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, |n| n.get())
+}
+
+/// Collective: the outcome of all.
+fn agree<T>(comm: &dyn Communicator, outcome: Result<T>) -> Result<T> {
+    comm.agree(outcome).map_err(|disagreement| match disagreement {
+        Disagreement::Failed { own: Some(error), .. } => error,
+        Disagreement::Failed { rank, message, own: None } => {
+            Error::OtherRank { rank, message }.into()
+        }
+        Disagreement::Comm(error) => error.into(),
+    })
+}
+
+/// What this rank copies: a share that begins at a multiple of the block of most file systems.
+fn share(len: u64, comm: &dyn Communicator) -> (u64, u64) {
+    const GRAIN: u64 = 1 << 20;
+    let grains = u128::from(len.div_ceil(GRAIN));
+    let cut = |rank: usize| (grains * rank as u128 / comm.size().max(1) as u128) as u64 * GRAIN;
+    (cut(comm.rank()).min(len), cut(comm.rank() + 1).min(len))
+}
+
+/// The output before it has its name.
+struct Growth {
+    output: PathBuf,
+    name: PathBuf,
+}
+
+impl Growth {
+    /// Rank 0 makes the file, and all learn where.
+    fn begin(
+        options: &ReplayOptions,
+        comm: &Arc<dyn Communicator>,
+        output: &Path,
+    ) -> Result<Growth> {
+        let made = match comm.rank() {
+            0 => Growth::make(options, output).map(Some),
+            _ => Ok(None),
+        };
+        let own = agree(&**comm, made)?;
+        let bytes = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
+        if comm.size() > 1 {
+            let name = own.as_ref().map(|growth| bytes(&growth.name)).unwrap_or_default();
+            let name = comm.broadcast(0, Message::from(name))?;
+            let Some(growth) = own else {
+                let name = PathBuf::from(String::from_utf8_lossy(&name).into_owned());
+                return Ok(Growth { output: output.to_path_buf(), name });
+            };
+            return Ok(growth);
+        }
+        own.ok_or_else(|| Error::Garbled.into())
+    }
+
+    fn make(options: &ReplayOptions, output: &Path) -> Result<Growth> {
+        let store = &options.store;
+        let exists = || ReplayError::Exists { path: output.to_path_buf() };
+        let output = match store.exists(output)? {
+            true if !options.overwrite => return Err(exists()),
+            true => store.resolve(output)?,
+            false => output.to_path_buf(),
+        };
+        if store.is_dir(&output)? {
+            let kind = std::io::ErrorKind::IsADirectory;
+            return Err(StoreError::new(&output, "create", kind.into()).into());
+        }
+        let mut name = OsString::from(".");
+        name.push(output.file_name().unwrap_or_default());
+        name.push(format!(".esker-replay-{}", std::process::id()));
+        let name = output.with_file_name(name);
+        store.create(&name, CreateMode::Truncate)?;
+        Ok(Growth { output, name })
+    }
+
+    fn open(&self, options: &ReplayOptions) -> Result<Arc<dyn File>> {
+        Ok(options.store.open(&self.name, Access::ReadWrite)?)
+    }
+
+    /// Gives the file its name, or removes it.
+    fn end(
+        &self,
+        options: &ReplayOptions,
+        comm: &Arc<dyn Communicator>,
+        copied: Result<()>,
+    ) -> Result<()> {
+        let (store, root) = (&options.store, comm.rank() == 0);
+        let remove = || {
+            // The error that counts is the one that there is.
+            let _ = store.remove(&self.name);
+        };
+        if copied.is_err() {
+            if root {
+                remove();
+            }
+            return copied;
+        }
+        let renamed = match root {
+            true => self.rename(options).inspect_err(|_| remove()),
+            false => Ok(()),
+        };
+        agree(&**comm, renamed)
+    }
+
+    fn rename(&self, options: &ReplayOptions) -> Result<()> {
+        let store = &options.store;
+        match options.overwrite {
+            true => {
+                esker::clear_journal(&**store, &self.output)?;
+                store.rename(&self.name, &self.output)?;
+            }
+            false => store.publish(&self.name, &self.output).map_err(|error| {
+                match error.kind() == std::io::ErrorKind::AlreadyExists {
+                    true => ReplayError::Exists { path: self.output.clone() },
+                    false => error.into(),
+                }
+            })?,
+        }
+        if options.sync {
+            store.sync_names(&self.output)?;
+        }
+        Ok(())
+    }
+}
+
+/// Copies `from..to` on several threads.
+fn copy(
+    source: &dyn File,
+    target: &dyn File,
+    (from, to): (u64, u64),
+    threads: usize,
+    block: usize,
+    progress: &mut dyn Progress,
+) -> Result<()> {
+    let total = to - from;
+    let block = (block.max(4096) as u64).min(total.max(1));
+    let next = AtomicU64::new(from);
+    let (told, heard) = mpsc::channel::<u64>();
+    progress.progress(0, total);
+    thread::scope(|scope| {
+        let worker = |told: mpsc::Sender<u64>| {
+            let mut buffer = vec![0; block as usize];
+            loop {
+                let at = next.fetch_add(block, Ordering::Relaxed);
+                if at >= to {
+                    return Ok(());
+                }
+                let part = &mut buffer[..block.min(to - at) as usize];
+                let copied = copy_block(source, target, at, part);
+                if copied.is_err() {
+                    // The others need not go on.
+                    next.store(to, Ordering::Relaxed);
+                    return copied;
+                }
+                // Nobody listens any more only when the caller has gone.
+                let _ = told.send(part.len() as u64);
+            }
+        };
+        let blocks = total.div_ceil(block) as usize;
+        let workers: Vec<_> = (0..threads.min(blocks))
+            .map(|_| {
+                let told = told.clone();
+                scope.spawn(move || worker(told))
+            })
+            .collect();
+        drop(told);
+        let mut done = 0;
+        for bytes in heard {
+            done += bytes;
+            progress.progress(done, total);
+        }
+        // A thread that panicked has a bug to show, which the scope does.
+        workers.into_iter().filter_map(|worker| worker.join().ok()).collect::<Result<()>>()
+    })
+}
+
+fn copy_block(source: &dyn File, target: &dyn File, at: u64, part: &mut [u8]) -> Result<()> {
+    let mut done = 0;
+    while done < part.len() {
+        let n = source.read_at(at + done as u64, &mut part[done..])?;
+        if n == 0 {
+            let kind = std::io::ErrorKind::UnexpectedEof;
+            return Err(StoreError::new(Path::new("the container"), "read", kind.into()).into());
+        }
+        done += n;
+    }
+    Ok(target.write_at(at, part)?)
+}

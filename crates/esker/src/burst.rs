@@ -1,0 +1,320 @@
+//! The burst buffer: what is written to a classic file goes into a log first, on a faster device.
+//!
+//! `names` says where the logs are, `session` makes them, `patient` is a log's file on a device that
+//! may be full, `reader` and `portion` turn entries back into requests, `replay` moves those to the
+//! classic file, `found` and `recover` are for logs that somebody left.
+
+mod background;
+mod found;
+mod names;
+mod patient;
+mod portion;
+mod reader;
+mod recover;
+mod replay;
+mod session;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use esker_format::Header;
+use esker_store::File;
+
+pub use background::FlushToken;
+pub use recover::{RecoverOptions, Recovery, recover};
+
+use self::background::Flight;
+use self::reader::Reader;
+use self::replay::Damaged;
+use self::session::{BESIDE, Pair, Session};
+use crate::base::Base;
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::log::{Index, Lengths, LogSource, View};
+use crate::report::Report;
+use crate::request::Request;
+
+/// Bytes of a lane's block in shared metadata and data files.
+const META_BLOCK: u64 = 256 << 10;
+const DATA_BLOCK: u64 = 8 << 20;
+
+/// The logs before a classic file.
+#[derive(Debug)]
+pub(crate) struct Burst {
+    session: Session,
+    /// What is appended to, the last of them; reading needs what was written to be in the files,
+    /// and threads read at the same time.
+    pairs: Mutex<Vec<Pair>>,
+    /// The slot of the first of them.
+    slot: u32,
+    /// The pair that is not in use, once there was a flush in the background.
+    spare: Option<Pair>,
+    flight: Option<Flight>,
+    /// Collective calls so far.
+    epoch: u64,
+    /// Records that the file has.
+    records: u64,
+    view: Option<Arc<View>>,
+    seen: Mutex<Seen>,
+    notes: Vec<String>,
+    /// Whether the names of the logs are safe from power loss.
+    named: bool,
+}
+
+/// What the view's index has.
+#[derive(Debug, Default)]
+struct Seen {
+    /// Whether it has the logs that there are.
+    logs: bool,
+    lengths: Vec<Lengths>,
+}
+
+impl Burst {
+    /// Begins to log, if that is wanted. Collective.
+    pub(crate) fn start(base: &Base) -> Result<Option<Box<Burst>>> {
+        if !base.hints.burst_buf.is_on() || !base.writable {
+            return Ok(None);
+        }
+        let session = Session::begin(base)?;
+        let pair = session.make(base, 0)?;
+        Ok(Some(Box::new(Burst {
+            session,
+            pairs: Mutex::new(vec![pair]),
+            slot: 0,
+            spare: None,
+            flight: None,
+            epoch: 0,
+            records: 0,
+            view: None,
+            seen: Mutex::default(),
+            notes: Vec::new(),
+            named: false,
+        })))
+    }
+
+    /// The classic file behind the logs is this one now.
+    pub(crate) fn stands_before(
+        &mut self,
+        base: &Base,
+        file: &Arc<dyn File>,
+        header: &Header,
+        records: u64,
+    ) {
+        self.records = records;
+        let index = Index::new(base.hints.index_memory as usize);
+        let view = View::new(base.path.clone(), Some(file.clone()), index, header.clone());
+        view.change().under_records = records;
+        self.view = Some(Arc::new(view));
+        self.seen = Mutex::default();
+    }
+
+    fn pairs(&mut self) -> &mut Vec<Pair> {
+        self.pairs.get_mut().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends to this rank's log; beside the classic file, when the burst buffer is full. The
+    /// records that a rank has never go ahead of those of its log.
+    pub(crate) fn append(
+        &mut self,
+        base: &Base,
+        put: &mut Request<'_>,
+        step: u64,
+        report: &mut Report,
+    ) -> Result<()> {
+        let epoch = self.epoch;
+        let pairs = self.pairs();
+        let Some(last) = pairs.last_mut() else { return Ok(()) };
+        let appended = match last.is_full() && !last.beside {
+            false => last.writer.append(put, step, epoch, None, report),
+            true => Err(full(base)),
+        };
+        let Err(error) = appended else { return Ok(()) };
+        if !is_full(&error) || self.pairs().last().is_some_and(|pair| pair.beside) {
+            return Err(error);
+        }
+        let slot = BESIDE + self.slot;
+        let beside = match self.session.make_beside(base, slot) {
+            Ok(pair) => pair,
+            // The first failure is what the caller should hear of.
+            Err(_) => return Err(error),
+        };
+        self.notes.push(format!(
+            "the burst buffer {} is full: the log goes on beside the file until the next flush",
+            self.session.dir.display()
+        ));
+        self.pairs().push(beside);
+        self.seen = Mutex::default();
+        let Some(last) = self.pairs().last_mut() else { return Ok(()) };
+        // What was appended of it before the device was full comes again, with the same values.
+        last.writer.append(put, step, epoch, None, report)
+    }
+
+    /// Whether the next collective call should flush.
+    pub(crate) fn is_over(&mut self, base: &Base) -> bool {
+        let limit = base.hints.burst_limit;
+        let pairs = self.pairs();
+        let payload: u64 = pairs.iter().map(|pair| pair.writer.payload()).sum();
+        (limit > 0 && payload > limit) || pairs.iter().any(Pair::is_full)
+    }
+
+    fn has_entries(&mut self) -> bool {
+        self.pairs().iter().any(|pair| pair.writer.payload() > 0)
+    }
+
+    /// The next collective call begins: what was written so far is older than what comes.
+    pub(crate) fn next_epoch(&mut self) {
+        self.epoch += 1;
+    }
+
+    /// What independent reads look at: the file with this rank's own entries over it.
+    pub(crate) fn see(&self, records: u64) -> Result<Option<Arc<View>>> {
+        let Some(view) = &self.view else { return Ok(None) };
+        // In the order of the locks: first what was seen.
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.flight.is_none() && pairs.iter().all(|pair| pair.writer.payload() == 0) {
+            return Ok(None);
+        }
+        let mut lengths = Vec::new();
+        for pair in pairs.iter_mut() {
+            pair.writer.flush(&mut Report::default())?;
+            lengths.push(pair.writer.lengths());
+        }
+        let mut state = view.change();
+        if !seen.logs {
+            seen.logs = true;
+            seen.lengths.clear();
+            let budget = state.index.budget();
+            state.index = Index::new(budget);
+            let sealed = self.flight.iter().flat_map(|flight| flight.sources());
+            let sources = sealed.chain(pairs.iter().map(Pair::source));
+            // Each log of this rank begins where the one before it ended.
+            for (session, source) in (0..).zip(sources) {
+                state.index.add(LogSource { session, ..source });
+            }
+        }
+        if seen.lengths != lengths {
+            let logs = state.index.logs.len();
+            state.index.catch_up(0..logs)?;
+            seen.lengths = lengths;
+        }
+        drop(state);
+        view.have_records(records);
+        Ok(Some(view.clone()))
+    }
+
+    /// The file has so many records.
+    pub(crate) fn file_has(&mut self, records: u64) {
+        self.records = records;
+        if let Some(view) = &self.view {
+            view.change().under_records = records;
+        }
+    }
+
+    /// The header has changed, but no place of a variable.
+    pub(crate) fn amend(&self, header: &Header) {
+        if let Some(view) = &self.view {
+            view.change().set_header(header.clone());
+        }
+    }
+
+    /// Everything up to the epoch before is in the file, which has so many records.
+    fn begin_anew(&mut self, base: &Base, epoch: u64, report: &mut Report) -> Result<()> {
+        self.seen = Mutex::default();
+        let mut pairs = std::mem::take(self.pairs());
+        let outcome = restart(&mut pairs, base, epoch, report);
+        // Two are left after a flush in the background that failed.
+        if pairs.len() > 1 {
+            self.spare = Some(pairs.remove(0));
+        }
+        *self.pairs() = pairs;
+        outcome
+    }
+
+    /// Waits until the logs are known to be empty even after a loss of power.
+    pub(crate) fn sync(&mut self, base: &Base) -> Result<()> {
+        let names = !std::mem::replace(&mut self.named, true);
+        let spare = self.spare.take();
+        let synced = self.pairs().iter().chain(&spare).try_for_each(|pair| pair.sync(base, names));
+        self.spare = spare;
+        synced
+    }
+
+    /// Removes the files of logs that are empty, as well as it can be done.
+    pub(crate) fn discard(&mut self, base: &Base) {
+        let spare = self.spare.take();
+        for pair in self.pairs().iter().chain(&spare) {
+            let _ = pair.remove(base);
+        }
+        self.session.remove_dir(base);
+    }
+
+    /// Removes the files, when everything is in the classic one. Collective.
+    pub(crate) fn remove(mut self, base: &Base) -> Result<()> {
+        if !base.hints.burst_del_on_close.is_on() {
+            return Ok(());
+        }
+        let spare = self.spare.take();
+        let removed = self.pairs().iter().chain(&spare).try_for_each(|pair| pair.remove(base));
+        base.agree(removed)?;
+        self.session.remove_dir(base);
+        Ok(())
+    }
+}
+
+/// Empties logs whose entries are in the file, and removes those beside it.
+fn restart(pairs: &mut Vec<Pair>, base: &Base, epoch: u64, report: &mut Report) -> Result<()> {
+    // The oldest first: as long as a later one is there, one of them says what was replayed.
+    pairs.iter_mut().try_for_each(|pair| pair.restart(epoch, report))?;
+    let is_beside = |pair: &Pair| pair.beside;
+    let removed = pairs.iter().filter(|p| is_beside(p)).try_for_each(|pair| pair.remove(base));
+    pairs.retain(|pair| !is_beside(pair));
+    removed
+}
+
+fn is_full(error: &Error) -> bool {
+    matches!(error, Error::Store(e) if e.kind() == std::io::ErrorKind::StorageFull)
+}
+
+fn full(base: &Base) -> Error {
+    let kind = std::io::ErrorKind::StorageFull;
+    esker_store::StoreError::new(&base.hints.burst_dirname, "append", kind.into()).into()
+}
+
+impl Dataset {
+    /// Moves what is in the burst buffer to the file, where every other reader sees it. Collective.
+    /// Without a burst buffer there is nothing to move.
+    pub fn flush(&mut self) -> Result<()> {
+        if self.burst.is_none() {
+            return Ok(());
+        }
+        self.land()?;
+        let Some(mut burst) = self.burst.take() else { return Ok(()) };
+        let outcome = self.flush_logs(&mut burst);
+        self.burst = Some(burst);
+        outcome
+    }
+
+    fn flush_logs(&mut self, burst: &mut Burst) -> Result<()> {
+        let mut report = Report::default();
+        let written = burst.pairs().iter_mut().try_for_each(|pair| pair.writer.flush(&mut report));
+        let mine = [self.records, burst.has_entries().into()];
+        let [records, any] = self.agree_with(written, mine)?;
+        let epoch = burst.epoch;
+        burst.next_epoch();
+        if any == 0 {
+            return self.grow_together(records);
+        }
+        let sources = burst.pairs().iter().map(Pair::source).collect();
+        let reader = self.base.agree(Reader::new(sources, None));
+        self.replay(&mut reader?, (burst.records, records), Damaged::Fails)?;
+        burst.file_has(records);
+        let emptied = burst.begin_anew(&self.base, epoch, &mut report);
+        self.report.writes += report.writes;
+        self.base.agree(emptied)
+    }
+
+    /// What happened that the program may want to know: a burst buffer that was full.
+    pub fn notes(&self) -> &[String] {
+        self.burst.as_ref().map_or(&[], |burst| &burst.notes)
+    }
+}

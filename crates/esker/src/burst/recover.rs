@@ -1,0 +1,156 @@
+//! Finishing what a session that died has left in its logs.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use esker_store::{LocalStore, Store};
+
+use super::found::Found;
+use super::names::directory_of;
+use super::reader::{Reader, Unusable};
+use super::replay::Damaged;
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
+use crate::hints::Hints;
+use crate::log::LogDamage;
+use crate::options::{FillMode, OpenOptions};
+
+/// How [`recover`] goes about it.
+#[derive(Debug, Clone)]
+pub struct RecoverOptions {
+    dirs: Vec<PathBuf>,
+    keep: bool,
+    look_only: bool,
+    fill: FillMode,
+    store: Arc<dyn Store>,
+}
+
+impl Default for RecoverOptions {
+    fn default() -> Self {
+        let store = Arc::new(LocalStore);
+        let (dirs, fill) = (Vec::new(), FillMode::Fill);
+        RecoverOptions { dirs, keep: false, look_only: false, fill, store }
+    }
+}
+
+impl RecoverOptions {
+    /// Looks where the hint `nc_burst_buf_dirname` of the environment says, and beside the file.
+    pub fn new() -> RecoverOptions {
+        RecoverOptions::default()
+    }
+
+    /// Looks in this directory, in place of the one of the environment. May be given several times:
+    /// burst buffers may be directories of each node.
+    pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.dirs.push(dir.into());
+        self
+    }
+
+    /// Whether the logs stay. By default they are removed when nothing of them is missing.
+    pub fn keep(mut self, keep: bool) -> Self {
+        self.keep = keep;
+        self
+    }
+
+    /// Only tells what there is.
+    pub fn look_only(mut self, look_only: bool) -> Self {
+        self.look_only = look_only;
+        self
+    }
+
+    /// What values of new records are that nobody wrote: what the session had.
+    pub fn fill(mut self, fill: FillMode) -> Self {
+        self.fill = fill;
+        self
+    }
+
+    /// Where the files are: another store than the local file system.
+    pub fn store(mut self, store: Arc<dyn Store>) -> Self {
+        self.store = store;
+        self
+    }
+}
+
+/// What [`recover`] found and did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Recovery {
+    /// Logs of the file that were found.
+    pub logs: u64,
+    /// Ranks that the session had, if a session had not ended.
+    pub ranks: u32,
+    /// Ranks whose logs are not there.
+    pub missing: Vec<u32>,
+    /// Writes that were replayed.
+    pub entries: u64,
+    /// Records that the file has now.
+    pub records: u64,
+    /// What could not be replayed, with its place.
+    pub damages: Vec<LogDamage>,
+    /// Whether the logs were removed.
+    pub removed: bool,
+}
+
+impl Recovery {
+    /// Whether everything is in the file.
+    pub fn is_complete(&self) -> bool {
+        self.missing.is_empty() && self.damages.is_empty()
+    }
+}
+
+/// Finds the logs of a classic file whose session died, and replays what is not in the file yet,
+/// in the order in which it was written. What is damaged is told, and the rest is replayed. May be
+/// done again, with the same result.
+pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions) -> Result<Recovery> {
+    let store = &*options.store;
+    let path = store.resolve(path.as_ref())?;
+    let mut dirs = options.dirs.clone();
+    if dirs.is_empty() {
+        dirs.push(Hints::default().with_environment().burst_dirname.into());
+    }
+    dirs.push(directory_of(&path));
+    let found = Found::look(store, &path, &dirs)?;
+    let mut recovery = Recovery { logs: found.logs.len() as u64, ..Recovery::default() };
+    let open = OpenOptions { burst: false, ..OpenOptions::new() };
+    let open = open.store(options.store.clone()).writable(!options.look_only).fill(options.fill);
+    let mut dataset = Dataset::open_with(&path, open)?;
+    recovery.records = dataset.numrecs();
+    let unfinished = found.unfinished();
+    if let [_, _, ..] = unfinished[..] {
+        let why = "logs of several sessions have data that are not in the file, and nothing says \
+                   which session was the last: leave one session's logs in the directories";
+        return Err(Error::BurstBuffer { path, why: why.to_string() });
+    }
+    for headless in &found.headless {
+        let what = format!("{} has no head that can be read", headless.display());
+        recovery.damages.push(LogDamage { rank: 0, what });
+    }
+    if let [identity] = unfinished[..] {
+        recovery.ranks = found.of(identity).map(|log| log.head.ranks).max().unwrap_or(0);
+        recovery.missing = found.missing(identity);
+        let sources = found.of(identity).map(|log| log.source.clone()).collect();
+        let mut reader = Reader::new(sources, found.applied(identity))?;
+        let existing = dataset.numrecs();
+        let is_record = |v| dataset.schema().is_record(v);
+        let grows = dataset.schema().vars.iter().any(is_record);
+        let records = if grows { existing.max(found.records(identity)) } else { existing };
+        if !options.look_only {
+            dataset.replay(&mut reader, (existing, records), Damaged::IsLeftOut)?;
+            dataset.sync()?;
+        } else {
+            reader.drain(dataset.header())?;
+        }
+        recovery.entries = reader.entries;
+        recovery.records = records;
+        let told =
+            |Unusable { rank, what }: &Unusable| LogDamage { rank: *rank, what: what.clone() };
+        recovery.damages.extend(reader.unusable.iter().map(told));
+    }
+    dataset.close()?;
+    if recovery.is_complete() && !options.keep && !options.look_only {
+        for file in &found.files {
+            store.remove(file)?;
+        }
+        recovery.removed = !found.files.is_empty();
+    }
+    Ok(recovery)
+}

@@ -1,0 +1,474 @@
+//! Selections of decomposed variables, as places in the file.
+
+use esker_format::VarId;
+
+use super::error::DecompositionError;
+use super::index::{Piece, Slab, gaps, settle};
+use super::maps::{Elsewhere, Head, Map};
+use crate::dataset::Dataset;
+use crate::error::{Error, MemoryError, Result, SelectionError};
+use crate::pattern::Run;
+use crate::plan::{Extent, Shift, Single};
+use crate::request::Gaps;
+use crate::selection::{Blob, Checked, Purpose, Selection, file_steps, whole_records};
+
+/// Gaps are not read into new memory when they are more than this, and this many times what is
+/// stored: so that a few bytes of a file cannot ask for much memory.
+const GAPS: u64 = 1 << 20;
+const SPARSE: u64 = 256;
+
+/// Indices of the dimensions before the map's that are placed without a second look.
+const MANY: u64 = 1 << 16;
+
+/// A part of a selection: indices of the dimensions before the map's, and what it has of those.
+struct Part {
+    outer: Outer,
+    inner: Slab,
+}
+
+/// A hyperslab of the dimensions before the map's.
+struct Outer {
+    start: Vec<u64>,
+    count: Vec<u64>,
+    stride: Vec<u64>,
+}
+
+/// Why a selection was refused, before the variable is named.
+enum Refused {
+    Selection(SelectionError),
+    Error(Error),
+}
+
+impl From<SelectionError> for Refused {
+    fn from(error: SelectionError) -> Refused {
+        Refused::Selection(error)
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        Refused::Error(error)
+    }
+}
+
+impl Dataset {
+    /// The shape of the array that a decomposed variable stands for.
+    pub(crate) fn decomposed_shape(&self, var: VarId, map: &Map) -> Result<Vec<u64>> {
+        let head = self.head(map, Some(self.file_var(var)?))?;
+        let mut shape = self.schema().shape(self.variable(var)?, self.records);
+        shape.pop();
+        shape.extend(head.grid.lens());
+        Ok(shape)
+    }
+
+    pub(crate) fn not_decomposed(&self, var: VarId) -> Error {
+        let name = self.header.schema.variable(var).map_or("", |v| &*v.name);
+        let (path, what) = (self.base.path.clone(), format!("variable \"{name}\""));
+        Error::Decomposition { path, what, source: DecompositionError::NotDecomposed }
+    }
+
+    /// Fails if what is to be read into new memory is nearly all gaps.
+    pub(crate) fn require_dense(&self, var: VarId, checked: &Checked) -> Result<()> {
+        let gaps: u64 = checked.gaps.iter().map(Gaps::elements).sum();
+        if gaps <= GAPS {
+            return Ok(());
+        }
+        let Some(map) = self.maps.of_var(var) else { return Ok(()) };
+        let stored = self.head(map, Some(var))?.stored;
+        if gaps / SPARSE <= stored {
+            return Ok(());
+        }
+        let source = DecompositionError::Sparse { gaps, elements: checked.elements };
+        Err(self.map_error(map, Some(var), source))
+    }
+
+    /// Checks a selection of the decomposed variable that the file has under this number.
+    pub(crate) fn check_decomposed(
+        &self,
+        var: VarId,
+        map: &Map,
+        selection: &Selection,
+        purpose: Purpose,
+    ) -> Result<Checked> {
+        let head = self.head(map, Some(var))?;
+        let mut placing = Placing::new(self, var, head, purpose);
+        let placed = match selection.as_blob() {
+            Some(blob) => self.place_blob(&mut placing, map, blob),
+            None => self.place_slabs(&mut placing, map, selection),
+        };
+        placed.map_err(|refused| match refused {
+            Refused::Error(error) => error,
+            Refused::Selection(source) => {
+                let var = self.header.schema.variable(var).map_or("", |v| &*v.name).to_string();
+                Error::Selection { path: self.base.path.clone(), var, source }
+            }
+        })?;
+        let Placing { mut extent, gaps, elements, records, .. } = placing;
+        extent.finish();
+        Ok(Checked { elements, records, extent, whole_records: None, parts: None, gaps })
+    }
+
+    /// Fails unless as many ranks have the dataset as the map was made by.
+    fn require_ranks(&self, var: VarId, map: &Map, head: &Head) -> Result<()> {
+        let ranks = self.base.comm.size() as u64;
+        if ranks == head.ranks {
+            return Ok(());
+        }
+        let source = DecompositionError::Ranks { map: head.ranks, ranks };
+        Err(self.map_error(map, Some(var), source))
+    }
+
+    fn place_blob(&self, placing: &mut Placing<'_>, map: &Map, blob: &Blob) -> Result<(), Refused> {
+        let (var, head) = (placing.var, placing.head);
+        self.require_ranks(var, map, head)?;
+        let whole = self.own_blob(map, head)?;
+        // What is elsewhere is asked for only where there may be any.
+        let own = match head.repeats || blob.blocks.is_some() {
+            true => Some(self.own_part(map, head)?),
+            false => None,
+        };
+        let mut pieces = Vec::new();
+        let mut elements = 0;
+        let mut add = |position: u64, len: u64| {
+            if len > 0 {
+                pieces.push(Piece { element: elements, len, position });
+                elements += len;
+            }
+        };
+        match (&blob.blocks, &own) {
+            (Some(numbers), Some(own)) => {
+                for number in numbers {
+                    let i = *number as usize;
+                    let Some(block) = own.blocks.get(i) else {
+                        let (rank, blocks) =
+                            (self.base.comm.rank() as u64, own.blocks.len() as u64);
+                        let block = *number;
+                        let source = DecompositionError::NoSuchBlock { block, rank, blocks };
+                        return Err(self.map_error(map, Some(var), source).into());
+                    };
+                    let end = own.blocks.get(i + 1).map_or(own.blob.end, |next| next.position);
+                    add(block.position, end - block.position);
+                }
+            }
+            _ => add(whole.start, whole.end - whole.start),
+        }
+        let elsewhere = own.as_ref().map_or(&[][..], |own| &own.elsewhere);
+        let pieces = placing.with_homes(pieces, elsewhere);
+        let outer_shape = &placing.shape[..placing.outer];
+        let names = |d: usize| placing.dim_name(d);
+        let mut outers = Vec::new();
+        Selection::slab(&blob.start, &blob.count).each_within::<Refused>(
+            outer_shape,
+            names,
+            |slab, _| {
+                outers.push(Outer {
+                    start: slab.start.to_vec(),
+                    count: slab.count.to_vec(),
+                    stride: vec![1; slab.start.len()],
+                });
+                Ok(())
+            },
+        )?;
+        for outer in outers.iter().filter(|_| elements > 0) {
+            placing.place(outer, &pieces, 0, elements)?;
+        }
+        Ok(())
+    }
+
+    fn place_slabs(
+        &self,
+        placing: &mut Placing<'_>,
+        map: &Map,
+        selection: &Selection,
+    ) -> Result<(), Refused> {
+        let (var, head) = (placing.var, placing.head);
+        if let (true, true, Purpose::Write { elements }) =
+            (selection.is_all(), placing.is_record, placing.purpose)
+        {
+            placing.shape[0] = whole_records(&placing.shape[1..], elements)?;
+        }
+        let parts = placing.parts(selection)?;
+        let Some(last) = parts.last() else { return Ok(()) };
+        let asked = last.inner.base + last.inner.elements();
+        let slabs: Vec<Slab> = parts.iter().map(|part| part.inner.clone()).collect();
+        let pieces = match placing.purpose {
+            Purpose::Read => split(self.ask_map(map, head, &slabs)?, &slabs),
+            Purpose::Write { .. } => {
+                self.require_ranks(var, map, head)?;
+                let own = self.own_part(map, head)?;
+                let mut pieces = Vec::new();
+                slabs.iter().for_each(|slab| own.index.ask(&head.grid, slab, &mut pieces));
+                settle(&mut pieces);
+                let mut missing = None;
+                gaps(&pieces, 0, asked, |element, _| missing = missing.or(Some(element)));
+                if let Some(element) = missing {
+                    let part = slabs.iter().rfind(|slab| slab.base <= element);
+                    let source = DecompositionError::Outside {
+                        index: part.map(|slab| slab.coordinates(element)).unwrap_or_default(),
+                        rank: self.base.comm.rank() as u64,
+                        elements: own.blob.end - own.blob.start,
+                        blocks: own.blocks.len() as u64,
+                    };
+                    return Err(self.map_error(map, Some(var), source).into());
+                }
+                placing.with_homes(split(pieces, &slabs), &own.elsewhere)
+            }
+        };
+        let mut rest = &pieces[..];
+        for part in &parts {
+            let (base, elements) = (part.inner.base, part.inner.elements());
+            let end = rest.partition_point(|piece| piece.element < base + elements);
+            let (here, later) = rest.split_at(end);
+            rest = later;
+            placing.place(&part.outer, here, base, elements)?;
+        }
+        Ok(())
+    }
+}
+
+/// A selection on its way into the file.
+struct Placing<'a> {
+    dataset: &'a Dataset,
+    var: VarId,
+    head: &'a Head,
+    purpose: Purpose,
+    is_record: bool,
+    /// Dimensions before the map's.
+    outer: usize,
+    /// Of the array.
+    shape: Vec<u64>,
+    steps: Vec<u64>,
+    begin: u64,
+    size: u64,
+    extent: Extent,
+    gaps: Vec<Gaps>,
+    elements: u64,
+    records: u64,
+}
+
+impl<'a> Placing<'a> {
+    fn new(dataset: &'a Dataset, var: VarId, head: &'a Head, purpose: Purpose) -> Placing<'a> {
+        let header = &dataset.header;
+        let variable = &header.schema.vars.as_slice()[var.0];
+        let is_record = header.schema.is_record(variable);
+        let mut shape = header.schema.shape(variable, dataset.records);
+        shape.pop();
+        let outer = shape.len();
+        if is_record && purpose != Purpose::Read {
+            shape[0] = header.schema.version.max_count();
+        }
+        shape.extend(head.grid.lens());
+        let steps = file_steps(header, var);
+        let begin = header.layout.places[var.0].begin;
+        let size = variable.ty.size();
+        let extent = Extent::new(size);
+        let (gaps, elements, records) = (Vec::new(), 0, 0);
+        Placing {
+            dataset,
+            var,
+            head,
+            purpose,
+            is_record,
+            outer,
+            shape,
+            steps,
+            begin,
+            size,
+            extent,
+            gaps,
+            elements,
+            records,
+        }
+    }
+
+    fn dim_name(&self, d: usize) -> String {
+        if let Some(inner) = d.checked_sub(self.outer) {
+            return self.head.dims.get(inner).cloned().unwrap_or_default();
+        }
+        let schema = &self.dataset.header.schema;
+        let dim = schema.variable(self.var).and_then(|v| v.dims.get(d));
+        let dim = dim.and_then(|id| schema.dims.at(id.0));
+        dim.map_or(String::new(), |dim| dim.name.to_string())
+    }
+
+    /// The hyperslabs of a selection, each in two: before the map's dimensions, and in them.
+    fn parts(&self, selection: &Selection) -> Result<Vec<Part>, SelectionError> {
+        let mut parts = Vec::new();
+        let mut base = 0u64;
+        selection.each_within::<SelectionError>(
+            &self.shape,
+            |d| self.dim_name(d),
+            |slab, _| {
+                let (outer_start, start) = slab.start.split_at(self.outer);
+                let (outer_count, count) = slab.count.split_at(self.outer);
+                let strides: Vec<u64> = (0..slab.start.len()).map(|d| slab.stride_of(d)).collect();
+                let (outer_stride, stride) = strides.split_at(self.outer);
+                let outer = Outer {
+                    start: outer_start.to_vec(),
+                    count: outer_count.to_vec(),
+                    stride: outer_stride.to_vec(),
+                };
+                let (start, count) = (start.to_vec(), count.to_vec());
+                let inner = Slab { start, count, stride: stride.to_vec(), base };
+                base = base.checked_add(inner.elements()).ok_or(SelectionError::TooLarge)?;
+                parts.push(Part { outer, inner });
+                Ok(())
+            },
+        )?;
+        Ok(parts)
+    }
+
+    /// Pieces of a rank's own part, with what is elsewhere: writes go to both places, so that the
+    /// latest is where it is read; reads go there.
+    fn with_homes(&self, pieces: Vec<Piece>, elsewhere: &[Elsewhere]) -> Vec<Piece> {
+        if elsewhere.is_empty() {
+            return pieces;
+        }
+        let mut out = Vec::with_capacity(pieces.len());
+        for piece in pieces {
+            let (mut at, end) = (piece.position, piece.position + piece.len);
+            let element = |position: u64| piece.element + (position - piece.position);
+            let first = elsewhere.partition_point(|e| e.position + e.len <= at);
+            if self.purpose != Purpose::Read {
+                out.push(piece);
+            }
+            for other in elsewhere[first..].iter().take_while(|e| e.position < end) {
+                let (from, to) = (other.position.max(at), (other.position + other.len).min(end));
+                if self.purpose == Purpose::Read && at < from {
+                    out.push(piece.part(element(at), element(from)));
+                }
+                let position = other.home + (from - other.position);
+                out.push(Piece { element: element(from), len: to - from, position });
+                at = to;
+            }
+            if self.purpose == Purpose::Read && at < end {
+                out.push(piece.part(element(at), element(end)));
+            }
+        }
+        out
+    }
+
+    /// Refuses what is repeated so often that the file does not have it, or the caller no data
+    /// for it, before every repetition is placed.
+    fn require_real(&self, outer: &Outer, elements: u64, times: u64) -> Result<()> {
+        if times < MANY {
+            return Ok(());
+        }
+        let last = |d: usize| outer.start[d] + (outer.count[d] - 1) * outer.stride[d];
+        match self.purpose {
+            Purpose::Read => {
+                let at = (0..self.outer).map(|d| last(d) * self.steps[d]).sum::<u64>();
+                let (needed, file_len) = (self.begin + at, self.dataset.file.len()?);
+                match needed > file_len {
+                    true => Err(self.dataset.short(self.var, needed, file_len)),
+                    false => Ok(()),
+                }
+            }
+            Purpose::Write { elements: given } if elements > given => {
+                let schema = &self.dataset.header.schema;
+                let var = schema.variable(self.var).map_or("", |v| &*v.name).to_string();
+                let source = MemoryError::Length { selected: elements, given };
+                Err(Error::Memory { path: self.dataset.base.path.clone(), var, source })
+            }
+            Purpose::Write { .. } => Ok(()),
+        }
+    }
+
+    /// Adds a part: the pieces within `base..base + elements`, once for each index of `outer`.
+    fn place(
+        &mut self,
+        outer: &Outer,
+        pieces: &[Piece],
+        base: u64,
+        elements: u64,
+    ) -> Result<(), Refused> {
+        if self.is_record {
+            let last = outer.start[0] + (outer.count[0] - 1) * outer.stride[0];
+            self.records = self.records.max(last + 1);
+            let header = &self.dataset.header;
+            if header.data_end(self.records) > i64::MAX as u64 {
+                return Err(SelectionError::TooLarge.into());
+            }
+        }
+        let times = outer.count.iter().try_fold(1u64, |n, count| n.checked_mul(*count));
+        let all = times.and_then(|n| n.checked_mul(elements)?.checked_add(self.elements));
+        let all = all.filter(|n| *n <= i64::MAX as u64).ok_or(SelectionError::TooLarge)?;
+        self.require_real(outer, all, times.unwrap_or(0))?;
+        let mut holes = Vec::new();
+        if self.purpose == Purpose::Read {
+            gaps(pieces, base, base + elements, |first, len| holes.push((first - base, len)));
+        }
+        let runs = pieces.iter().map(|piece| Single {
+            offset: self.begin + piece.position * self.size,
+            len: piece.len * self.size,
+            element: piece.element - base,
+        });
+        let places = self.places(outer, elements);
+        match places[..] {
+            [Shift { offset, element }] => {
+                for run in runs {
+                    let (offset, len) = (run.offset + offset, run.len);
+                    self.extent.push_run(Run { offset, len }, run.element + element);
+                }
+            }
+            _ => {
+                let runs = runs.collect();
+                self.extent.push_repeated(runs, places.clone());
+            }
+        }
+        if !holes.is_empty() {
+            let firsts = places.iter().map(|place| place.element).collect();
+            self.gaps.push(Gaps { holes, firsts });
+        }
+        self.elements = all;
+        Ok(())
+    }
+
+    /// Where each index of `outer` is in the file, and its first element.
+    fn places(&self, outer: &Outer, elements: u64) -> Vec<Shift> {
+        let mut places = Vec::new();
+        let mut index = vec![0; self.outer];
+        loop {
+            let place = |d: usize| (outer.start[d] + index[d] * outer.stride[d]) * self.steps[d];
+            let offset = (0..self.outer).map(place).sum::<u64>();
+            let element = self.elements + places.len() as u64 * elements;
+            places.push(Shift { offset, element });
+            let mut d = self.outer;
+            loop {
+                if d == 0 {
+                    return places;
+                }
+                d -= 1;
+                index[d] += 1;
+                if index[d] < outer.count[d] {
+                    break;
+                }
+                index[d] = 0;
+            }
+        }
+    }
+}
+
+/// Cuts settled pieces where one hyperslab ends and the next begins.
+fn split(pieces: Vec<Piece>, slabs: &[Slab]) -> Vec<Piece> {
+    let mut borders = slabs.iter().skip(1).map(|slab| slab.base).peekable();
+    if borders.peek().is_none() {
+        return pieces;
+    }
+    let mut out = Vec::with_capacity(pieces.len());
+    for mut piece in pieces {
+        while let Some(border) = borders.peek().copied() {
+            let end = piece.element + piece.len;
+            if border <= piece.element {
+                borders.next();
+            } else if border < end {
+                out.push(piece.part(piece.element, border));
+                piece = piece.part(border, end);
+            } else {
+                break;
+            }
+        }
+        out.push(piece);
+    }
+    out
+}

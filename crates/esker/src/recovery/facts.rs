@@ -1,0 +1,84 @@
+//! What a container is made of.
+
+use std::path::Path;
+
+use esker_format::Header;
+use esker_store::Store;
+
+use crate::container;
+use crate::error::Result;
+
+/// A session of a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionFacts {
+    /// What the names of its files begin with.
+    pub stem: String,
+    /// Ranks that wrote.
+    pub ranks: usize,
+    /// Pairs of files that they wrote.
+    pub files: usize,
+    /// Bytes of payload.
+    pub data: u64,
+    /// Bytes of metadata.
+    pub metadata: u64,
+}
+
+/// What a version of a container is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerFacts {
+    /// The version.
+    pub version: u64,
+    /// All versions, newest first.
+    pub versions: Vec<u64>,
+    /// Its sessions, oldest first.
+    pub sessions: Vec<SessionFacts>,
+}
+
+impl ContainerFacts {
+    /// Bytes of payload.
+    pub fn data(&self) -> u64 {
+        self.sessions.iter().map(|session| session.data).sum()
+    }
+
+    /// Bytes of metadata.
+    pub fn metadata(&self) -> u64 {
+        self.sessions.iter().map(|session| session.metadata).sum()
+    }
+}
+
+/// What a version (the newest, if none is named) of the container at `path` is made of; `None`
+/// if there is none.
+pub fn container_facts(
+    store: &dyn Store,
+    path: &Path,
+    version: Option<u64>,
+) -> Result<Option<ContainerFacts>> {
+    if !container::is_container(store, path)? {
+        return Ok(None);
+    }
+    let path = &store.resolve(path)?;
+    let manifest = container::read_manifest(store, path, version)?;
+    let sessions = manifest.sessions.iter().map(|session| {
+        let mut files: Vec<u32> = session.logs.iter().map(|part| part.file).collect();
+        files.sort_unstable();
+        files.dedup();
+        SessionFacts {
+            stem: session.stem.clone(),
+            ranks: session.logs.len(),
+            files: files.len(),
+            data: session.logs.iter().map(|part| part.data_len).sum(),
+            metadata: session.logs.iter().map(|part| part.meta_len).sum(),
+        }
+    });
+    Ok(Some(ContainerFacts {
+        version: manifest.version,
+        versions: container::versions(store, path)?,
+        sessions: sessions.collect(),
+    }))
+}
+
+/// The header of a version (the newest, if none is named): what the classic file would have.
+pub fn container_header(store: &dyn Store, path: &Path, version: Option<u64>) -> Result<Header> {
+    let path = &store.resolve(path)?;
+    super::header_of(path, &container::read_manifest(store, path, version)?)
+}

@@ -1,0 +1,377 @@
+//! Containers after something went wrong: what is in them, what is damaged, and a version of
+//! what can be read.
+//!
+//! [`container_facts`] says what a container is made of. [`examine`] reads every frame and every
+//! payload of a version and reports each damage with its place. [`recover`] looks behind what
+//! was committed, too, and makes a new version of everything that is whole. Nothing that is there
+//! is changed by it, so older versions stay what they were, and a recovery that is killed can be
+//! made again.
+
+mod facts;
+mod fault;
+mod read;
+mod rewrite;
+mod sessions;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use esker_format::log::{Manifest, Session};
+use esker_format::{Header, NumRecs};
+use esker_store::{ReadPool, Store};
+
+use crate::container::{self, is_marked, publish, version_path, versions, write_mark};
+use crate::error::{Error, Result};
+use read::{LogRead, Reader};
+
+pub use facts::{ContainerFacts, SessionFacts, container_facts, container_header};
+pub use fault::{FaultKind, LogFault, TornTail};
+
+/// Log files that are open at once.
+const OPEN_FILES: usize = 64;
+
+/// Whether there is a container of this name.
+pub fn is_container(store: &dyn Store, path: &Path) -> Result<bool> {
+    container::is_container(store, path)
+}
+
+/// What [`examine`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Examination {
+    /// The version that was looked at.
+    pub version: u64,
+    /// Versions whose manifests are damaged.
+    pub damaged_versions: Vec<u64>,
+    /// Entries that were read.
+    pub entries: u64,
+    /// Bytes of payload that were read.
+    pub payload: u64,
+    /// Everything that is damaged or missing.
+    pub faults: Vec<LogFault>,
+}
+
+/// Reads all logs of a version (the newest, if none is named) to their committed ends.
+/// `progress` hears how many bytes of how many were read.
+pub fn examine(
+    store: &Arc<dyn Store>,
+    path: &Path,
+    version: Option<u64>,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Examination> {
+    let path = &store.resolve(path)?;
+    let manifest = container::read_manifest(&**store, path, version)?;
+    let header = header_of(path, &manifest)?;
+    let total = manifest.sessions.iter().flat_map(|s| &s.logs).map(|p| p.meta_len + p.data_len);
+    let total = total.sum();
+    let pool = ReadPool::new(store.clone(), OPEN_FILES);
+    let mut reader = Reader::new(&pool, path, &header, total, progress);
+    let mut examination = Examination {
+        version: manifest.version,
+        damaged_versions: damaged_versions(&**store, path)?,
+        entries: 0,
+        payload: 0,
+        faults: Vec::new(),
+    };
+    for session in &manifest.sessions {
+        for part in &session.logs {
+            let read = reader.read(session, part, true)?;
+            examination.entries += read.entries + read.bad.len() as u64;
+            examination.payload += read.bytes;
+            examination.faults.extend(read.faults);
+        }
+    }
+    Ok(examination)
+}
+
+fn header_of(path: &Path, manifest: &Manifest) -> Result<Header> {
+    let decoded = Header::decode(&manifest.header, u64::MAX);
+    decoded.map_err(|source| Error::Decode { path: path.to_path_buf(), source })
+}
+
+/// The versions whose manifests are not whole, newest first.
+fn damaged_versions(store: &dyn Store, path: &Path) -> Result<Vec<u64>> {
+    let mut damaged = Vec::new();
+    for version in versions(store, path)? {
+        let bytes = container::read_all(store, &version_path(path, version))?;
+        if Manifest::decode(&bytes).is_none_or(|m| m.version != version) {
+            damaged.push(version);
+        }
+    }
+    Ok(damaged)
+}
+
+/// How to recover.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ContainerRecoverOptions {
+    /// Only say what would be done.
+    pub dry_run: bool,
+    /// Take in, too, what was never committed and has been passed over: sessions that ended
+    /// before others committed later versions. What the later ones wrote stays on top.
+    pub superseded: bool,
+}
+
+/// A log of which something was recovered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecoveredLog {
+    /// What the names of its session's files begin with.
+    pub session: String,
+    /// Its rank.
+    pub rank: u32,
+    /// Writes that were never committed.
+    pub entries: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// A session that was passed over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Superseded {
+    /// What the names of its files begin with.
+    pub session: String,
+    /// Writes that were never committed.
+    pub entries: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// What [`recover`] found and did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerRecovery {
+    /// The newest version that was whole.
+    pub found: u64,
+    /// The version that was made of what is whole (or would be, in a dry run); none when the
+    /// one that was found has all of it.
+    pub made: Option<u64>,
+    /// Records before and after.
+    pub records: (u64, u64),
+    /// Never committed, and in the new version.
+    pub recovered: Vec<RecoveredLog>,
+    /// Damaged or missing, one by one, and not in the new version.
+    pub faults: Vec<LogFault>,
+    /// What the last write of a log left, which is not whole.
+    pub torn: Vec<TornTail>,
+    /// Versions whose manifests are damaged.
+    pub damaged_versions: Vec<u64>,
+    /// Whether the container's mark was damaged; a new one was written.
+    pub mark: bool,
+    /// Sessions that were passed over.
+    pub superseded: Vec<Superseded>,
+}
+
+impl ContainerRecovery {
+    /// Whether everything was in order.
+    pub fn is_clean(&self) -> bool {
+        self.made.is_none() && self.faults.is_empty() && !self.mark
+    }
+}
+
+/// Makes a version of everything in a container that is whole: what was committed and is not
+/// damaged, and behind it what was written and never committed.
+///
+/// Not while somebody writes to the container: the writer's next commit would fail.
+pub fn recover_container(
+    store: &Arc<dyn Store>,
+    path: &Path,
+    options: ContainerRecoverOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<ContainerRecovery> {
+    let path = &store.resolve(path)?;
+    let mark = !is_marked(&**store, path)?;
+    if mark && !options.dry_run {
+        write_mark(&**store, path)?;
+    }
+    let (manifest, newest) = newest_whole(&**store, path)?;
+    let mut header = header_of(path, &manifest)?;
+    let pool = ReadPool::new(store.clone(), OPEN_FILES);
+    let mut recovery = ContainerRecovery {
+        found: manifest.version,
+        made: None,
+        records: (records_of(&header), records_of(&header)),
+        recovered: Vec::new(),
+        faults: Vec::new(),
+        torn: Vec::new(),
+        damaged_versions: damaged_versions(&**store, path)?,
+        mark,
+        superseded: Vec::new(),
+    };
+    let listed = manifest.sessions.len();
+    let mut candidates: Vec<Candidate> = manifest
+        .sessions
+        .iter()
+        .cloned()
+        .map(|session| Candidate { session, listed: true })
+        .collect();
+    let unlisted = sessions::unlisted(&**store, path, &manifest.sessions)?;
+    candidates.extend(unlisted.into_iter().map(|session| Candidate { session, listed: false }));
+    let total = total(&pool, path, &candidates);
+    let mut reader = Reader::new(&pool, path, &header, total, progress);
+    let mut found = Vec::new();
+    for (number, Candidate { session, listed: committed }) in candidates.iter().enumerate() {
+        // The tail of a session is passed over when another one was committed after it.
+        let current = match committed {
+            true => number + 1 == listed,
+            false => sessions::began(&session.stem) > manifest.version,
+        };
+        let adopt = current || options.superseded;
+        let mut logs = Vec::new();
+        for part in &session.logs {
+            logs.push(reader.read(session, part, false)?);
+        }
+        found.push(Looked::at(session.clone(), *committed, adopt, logs, &mut recovery));
+    }
+    found.retain(|looked| looked.listed || (looked.adopt && looked.has_entries()));
+    // Sessions are in order: a passed over one goes below those that were committed after it.
+    if options.superseded {
+        found.sort_by_key(|looked| (sessions::began(&looked.session.stem), looked.listed));
+    }
+    let records = found.iter().filter_map(Looked::records).max().unwrap_or(0);
+    recovery.records.1 = recovery.records.0.max(records);
+    if !found.iter().any(Looked::changes) {
+        return Ok(recovery);
+    }
+    let version = newest.max(manifest.version) + 1;
+    recovery.made = Some(version);
+    if options.dry_run {
+        return Ok(recovery);
+    }
+    let mut sessions = Vec::new();
+    for looked in found {
+        sessions.push(looked.settle(store, &pool, path)?);
+    }
+    header.numrecs = NumRecs::Count(recovery.records.1);
+    let manifest = Manifest { version, header: header.encode(), sessions };
+    sync_logs(&**store, path, &manifest.sessions)?;
+    publish(&**store, path, &manifest, true)?;
+    Ok(recovery)
+}
+
+/// A session that a new version may have.
+struct Candidate {
+    session: Session,
+    listed: bool,
+}
+
+fn records_of(header: &Header) -> u64 {
+    match header.numrecs {
+        NumRecs::Count(records) => records,
+        NumRecs::Streaming => 0,
+    }
+}
+
+/// The newest manifest that is whole, whatever the mark says, and the highest number there is.
+fn newest_whole(store: &dyn Store, path: &Path) -> Result<(Manifest, u64)> {
+    let all = versions(store, path)?;
+    for version in &all {
+        let bytes = container::read_all(store, &version_path(path, *version))?;
+        if let Some(manifest) = Manifest::decode(&bytes).filter(|m| m.version == *version) {
+            return Ok((manifest, all[0]));
+        }
+    }
+    let why = match all.is_empty() {
+        true => "it has no version, so nobody knows what was defined: nothing can be recovered",
+        false => "the manifests of all versions are damaged: nothing can be recovered",
+    };
+    Err(Error::Container { path: path.to_path_buf(), why: why.to_string() })
+}
+
+/// Bytes of the logs, about.
+fn total(pool: &Arc<ReadPool>, path: &Path, candidates: &[Candidate]) -> u64 {
+    let mut total = 0;
+    for Candidate { session, .. } in candidates {
+        for part in session.logs.iter().filter(|part| part.lane == 0) {
+            let paths = [
+                container::meta_path(path, session, part.file),
+                container::data_path(path, session, part.file),
+            ];
+            total += paths.iter().filter_map(|path| pool.file(path).len().ok()).sum::<u64>();
+        }
+    }
+    total
+}
+
+fn sync_logs(store: &dyn Store, path: &Path, sessions: &[Session]) -> Result<()> {
+    for session in sessions {
+        for part in session.logs.iter().filter(|part| part.lane == 0 || part.lanes <= 1) {
+            let paths: [PathBuf; 2] = [
+                container::meta_path(path, session, part.file),
+                container::data_path(path, session, part.file),
+            ];
+            for path in paths {
+                store.open(&path, esker_store::Access::ReadWrite)?.sync()?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A session and what its logs hold.
+struct Looked {
+    session: Session,
+    listed: bool,
+    adopt: bool,
+    logs: Vec<LogRead>,
+}
+
+impl Looked {
+    fn at(
+        session: Session,
+        listed: bool,
+        adopt: bool,
+        mut logs: Vec<LogRead>,
+        recovery: &mut ContainerRecovery,
+    ) -> Looked {
+        let (mut entries, mut bytes) = (0, 0);
+        for (part, log) in session.logs.iter().zip(&mut logs) {
+            entries += log.tail_entries;
+            bytes += log.tail_bytes;
+            if adopt {
+                if log.tail_entries > 0 {
+                    recovery.recovered.push(RecoveredLog {
+                        session: session.stem.clone(),
+                        rank: part.rank,
+                        entries: log.tail_entries,
+                        bytes: log.tail_bytes,
+                    });
+                }
+                recovery.torn.extend(log.torn.clone());
+            } else {
+                log.forget_tail();
+            }
+            recovery.faults.append(&mut log.faults);
+        }
+        if !adopt && entries > 0 {
+            let session = session.stem.clone();
+            recovery.superseded.push(Superseded { session, entries, bytes });
+        }
+        Looked { session, listed, adopt, logs }
+    }
+
+    fn has_entries(&self) -> bool {
+        self.logs.iter().any(|log| log.entries > 0)
+    }
+
+    /// The record after the last that a write of its touches.
+    fn records(&self) -> Option<u64> {
+        self.logs.iter().map(|log| log.records).max()
+    }
+
+    fn changes(&self) -> bool {
+        // A tail that is damaged and gains nothing is left alone.
+        self.logs.iter().any(|log| log.committed_damaged || log.tail_entries > 0)
+    }
+
+    /// The session as the new manifest has it.
+    fn settle(self, store: &Arc<dyn Store>, pool: &Arc<ReadPool>, path: &Path) -> Result<Session> {
+        let mut session = self.session;
+        // What was left out needs other metadata logs.
+        if self.logs.iter().any(|log| log.damaged) {
+            return rewrite::without_damage(store, pool, path, session, &self.logs);
+        }
+        for (part, log) in session.logs.iter_mut().zip(&self.logs) {
+            part.rank = log.rank.unwrap_or(part.rank);
+            part.meta_len = part.meta_len.max(log.meta_end);
+            part.data_len = part.data_len.max(log.data_end);
+        }
+        Ok(session)
+    }
+}
