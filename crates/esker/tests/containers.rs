@@ -529,7 +529,12 @@ fn a_manifest_that_lies_does_no_harm() {
                 }
                 let path = Path::new(PATH);
                 let _ = esker::examine(&shared, path, None, &mut |_, _| {});
-                let _ = esker::recover(&shared, path, RecoverOptions::default(), &mut |_, _| {});
+                let _ = esker::recover_container(
+                    &shared,
+                    path,
+                    ContainerRecoverOptions::default(),
+                    &mut |_, _| {},
+                );
             };
             let ((), used) = memory::peak(look);
             assert!(used < MOST, "byte {byte} at {at}: {used} bytes");
