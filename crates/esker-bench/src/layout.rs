@@ -4,8 +4,6 @@ use std::path::{Path, PathBuf};
 
 use esker::{CreateOptions, Hints};
 
-use crate::worker::WorkerError;
-
 /// Where Esker puts the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Layout {
@@ -48,30 +46,19 @@ impl Layout {
     }
 
     /// What a dataset at `path` is created with.
-    pub(crate) fn options(self, path: &Path) -> Result<CreateOptions, WorkerError> {
-        let not_built = |what: &str| {
-            let what = format!("this Esker was not built with {what} yet");
-            Err(WorkerError::Start(what))
-        };
+    pub(crate) fn options(self, path: &Path) -> CreateOptions {
         match self {
-            Layout::Canonical | Layout::Decomposed => Ok(CreateOptions::new()),
-            Layout::Log => Ok(CreateOptions::new().layout(esker::Layout::Log)),
+            Layout::Canonical | Layout::Decomposed => CreateOptions::new(),
+            Layout::Log => CreateOptions::new().layout(esker::Layout::Log),
             Layout::BurstBuffer => {
                 let mut hints = Hints::default();
                 hints.set("nc_burst_buf", "enable");
                 hints.set("nc_burst_buf_dirname", &burst_buffer(path).display().to_string());
-                // A hint that is only passed on is not a burst buffer.
-                match BURST_BUFFER_WORKS {
-                    true => Ok(CreateOptions::new().hints(hints)),
-                    false => not_built("a burst buffer"),
-                }
+                CreateOptions::new().hints(hints)
             }
         }
     }
 }
-
-/// To be removed with the first burst buffer that works.
-const BURST_BUFFER_WORKS: bool = false;
 
 /// The folder that is the burst buffer of the file at `path`, for all libraries alike.
 pub(crate) fn burst_buffer(path: &Path) -> PathBuf {

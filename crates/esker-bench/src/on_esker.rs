@@ -34,7 +34,7 @@ pub(crate) fn write(
     let selections = Selections::of(rank, &maps);
     let mut vars: Vec<VarId> = Vec::new();
     let mut write = Phases::default();
-    let options = layout.options(path)?.comm(Arc::clone(comm)).fill(FillMode::NoFill);
+    let options = layout.options(path).comm(Arc::clone(comm)).fill(FillMode::NoFill);
     let mut define =
         phase(&**comm, &mut write.open, || Ok(Dataset::create(path, options.clone())?))?;
     let mut dataset = phase(&**comm, &mut write.define, || {

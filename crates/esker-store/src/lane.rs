@@ -37,7 +37,8 @@ impl Lane {
     fn share(&self, len: u64) -> u64 {
         let row = self.block.saturating_mul(self.lanes);
         let (rows, rest) = (len / row, len % row);
-        rows * self.block + rest.saturating_sub(self.lane * self.block).min(self.block)
+        let before = self.lane.saturating_mul(self.block);
+        rows.saturating_mul(self.block) + rest.saturating_sub(before).min(self.block)
     }
 }
 
@@ -45,8 +46,8 @@ impl File for Lane {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let mut done = 0;
         while done < buf.len() {
-            let (at, room) = self.place(offset + done as u64);
-            let n = (buf.len() - done).min(room as usize);
+            let (at, room) = self.place(offset.saturating_add(done as u64));
+            let n = ((buf.len() - done) as u64).min(room) as usize;
             let found = self.file.read_at(at, &mut buf[done..done + n])?;
             done += found;
             if found < n {

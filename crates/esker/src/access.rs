@@ -426,7 +426,14 @@ impl Dataset {
     fn require_present(&self, var: VarId, checked: &Checked) -> Result<()> {
         self.require_dense(var, checked)?;
         let end = checked.extent.end();
-        let file_len = self.see_own()?.len()?;
+        let file_len = match &self.container {
+            Some(container) => {
+                // How long the view is does not need its index.
+                container.view.have_records(self.records);
+                self.file.len()?
+            }
+            None => self.see_own()?.len()?,
+        };
         if end > file_len { Err(self.short(var, end, file_len)) } else { Ok(()) }
     }
 

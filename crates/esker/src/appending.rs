@@ -8,9 +8,10 @@ use esker_format::{Header, VarId, Variable, values};
 use esker_store::File;
 
 use crate::dataset::Dataset;
+use crate::direct;
 use crate::engine::{count, detach_extents};
 use crate::error::Result;
-use crate::log::{Memo, Parts};
+use crate::log::{Memo, Parts, View, questions};
 use crate::memory::MemoryLayout;
 use crate::plan::{Extent, Plan, Summary};
 use crate::report::{Report, Strategy};
@@ -157,8 +158,10 @@ impl Dataset {
 
     /// Reads what any rank has written before. Collective.
     fn read_log_together(&mut self, gets: &mut [Request<'_>]) -> Result<()> {
-        if let Some(container) = &mut self.container {
-            container.see_all(&self.base, self.records)?;
+        if let Some(container) = &mut self.container
+            && container.see_all(&self.base, self.records)?
+        {
+            return self.read_asking(gets);
         }
         self.flush()?;
         let extents = detach_extents(gets);
@@ -178,6 +181,32 @@ impl Dataset {
             _ => Ok(()),
         };
         self.buffers = buffers;
+        self.report = report;
+        self.base.agree(read)
+    }
+
+    /// The same where each rank has indexed a share of the logs: the others are asked what is
+    /// where, and everyone reads its own pieces. Collective.
+    fn read_asking(&mut self, gets: &mut [Request<'_>]) -> Result<()> {
+        let Some(container) = &self.container else { return Ok(()) };
+        let (base, mut report) = (&self.base, self.report);
+        let vars: Vec<VarId> = gets.iter().map(|get| get.var).collect();
+        let extents = detach_extents(gets);
+        let plan = Plan::new(extents.iter());
+        count(&mut report, &plan, gets.len());
+        let asked = questions(&self.header, vars.into_iter().zip(&extents));
+        let clock = Instant::now();
+        let index = container.ask(base, &asked, &mut report)?;
+        report.phases.exchange += clock.elapsed();
+        let read = index.map_or(Ok(()), |index| {
+            let view = View::new(base.path.clone(), None, index, self.header.clone());
+            view.have_records(self.records);
+            report.read_strategy = Strategy::Direct;
+            match direct::read(&view, &plan, gets, &base.hints, &mut report)? {
+                Some(end) if !base.short_file => Err(self.short_at(end)),
+                _ => Ok(()),
+            }
+        });
         self.report = report;
         self.base.agree(read)
     }

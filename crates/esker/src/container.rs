@@ -9,6 +9,8 @@
 //! What a manifest promises is never rewritten. A session writes logs of its own, and commits by
 //! creating the next manifest, which one of several writers can.
 
+mod distributed;
+
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -26,6 +28,7 @@ use crate::error::{Error, Result};
 use crate::hints::LogFiles;
 use crate::log::{Index, Lengths, LogDamage, LogSource, LogWriter, Memo, View};
 use crate::report::Report;
+use distributed::Share;
 
 /// The file that makes a directory a container.
 const MARK: &str = "esker.json";
@@ -57,6 +60,9 @@ pub(crate) struct Container {
     pub(crate) view: Arc<View>,
     pool: Arc<ReadPool>,
     seen: Mutex<Seen>,
+    /// Whether the index is distributed, which all ranks know alike, and this rank's part.
+    distributed: bool,
+    share: Option<Share>,
     /// Lists that were written before.
     memo: Mutex<Memo>,
     /// How often all ranks had everything in their files, and knew it.
@@ -245,6 +251,8 @@ impl Container {
         };
         let decoded = Header::decode(&manifest.header, u64::MAX);
         let header = decoded.map_err(|source| Error::Decode { path: base.path.clone(), source })?;
+        // The view counts on variables that do not overlap.
+        crate::sound::require(&base.path, &header)?;
         let mut container = Container::new(base, &header, manifest.version, manifest.sessions);
         container.committed = manifest.header;
         container.next = base.comm.max_u64(next)?;
@@ -263,6 +271,8 @@ impl Container {
             view,
             pool,
             seen: Mutex::default(),
+            distributed: false,
+            share: None,
             memo: Mutex::default(),
             together: 0,
             durable: false,
@@ -409,17 +419,27 @@ impl Container {
             }
             (seen.together, seen.lengths) = (self.together, lengths);
         }
+        damaged(base, &self.view.change().index)?;
         self.view.have_records(records);
         Ok(())
     }
 
-    /// Makes everything that any rank has written visible to all. Collective.
-    pub(crate) fn see_all(&mut self, base: &Base, records: u64) -> Result<()> {
+    /// Makes everything that any rank has written visible to all. Gives whether that is by
+    /// [`Container::ask`], because each rank has indexed a share, and not in the view. Collective.
+    pub(crate) fn see_all(&mut self, base: &Base, records: u64) -> Result<bool> {
         let flushed = self.own.as_ref().map_or(Ok(Lengths::default()), Own::flushed);
-        base.agree(flushed)?;
+        let lengths = base.agree(flushed)?;
         self.together += 1;
-        let seen = self.see(base, records);
-        base.agree(seen)
+        self.distributed = self.is_distributed(base, lengths.meta)?;
+        let seen = match self.distributed {
+            true => {
+                self.view.have_records(records);
+                self.see_share(base)
+            }
+            false => self.see(base, records),
+        };
+        base.agree(seen)?;
+        Ok(self.distributed)
     }
 
     /// Puts the logs of the version into the index, the first time that somebody reads.
@@ -438,16 +458,7 @@ impl Container {
             state.index.catch_up(0..seen.added)?;
             seen.committed = true;
         }
-        match state.index.damages.first() {
-            None => Ok(()),
-            Some(LogDamage { rank, what }) => {
-                let why = format!(
-                    "the log of rank {rank} is damaged, and values may be missing: {what}; \
-                     `esker recover` makes a version of what can be read"
-                );
-                Err(broken(&base.path, why))
-            }
-        }
+        Ok(())
     }
 
     /// The log of a session's part, as far as it is committed or as it grows.
@@ -558,6 +569,16 @@ impl Own {
         writer.flush(&mut Report::default())?;
         Ok(writer.lengths())
     }
+}
+
+/// Fails if a log was damaged.
+fn damaged(base: &Base, index: &Index) -> Result<()> {
+    let Some(LogDamage { rank, what }) = index.damages.first() else { return Ok(()) };
+    let why = format!(
+        "the log of rank {rank} is damaged, and values may be missing: {what}; \
+         `esker recover` makes a version of what can be read"
+    );
+    Err(broken(&base.path, why))
 }
 
 /// Whether the file that makes a directory a container is whole.

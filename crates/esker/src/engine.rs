@@ -225,7 +225,7 @@ impl Dataset {
     }
 
     /// The error of a read that needed the file up to `end`.
-    fn short_at(&self, end: u64) -> Error {
+    pub(crate) fn short_at(&self, end: u64) -> Error {
         let layout = &self.header.layout;
         let holds = |(_, var, place): &(VarId, &Variable, &Placement)| {
             let mut at = end.saturating_sub(1);

@@ -54,6 +54,17 @@ pub(crate) enum LogFiles {
     Node,
 }
 
+/// Who indexes the logs of a container for collective reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WhereIndexed {
+    /// Every rank all of them.
+    Local,
+    /// Each rank a share.
+    Distributed,
+    /// A share, if all of them are too much.
+    Automatic,
+}
+
 /// The values in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hints {
@@ -101,6 +112,8 @@ pub struct Hints {
     pub(crate) layout: Layout,
     /// `esker_log_files`: which ranks share the files of a log.
     pub(crate) log_files: LogFiles,
+    /// `esker_index`: who indexes the logs.
+    pub(crate) index: WhereIndexed,
     /// `nc_burst_buf`: whether what is written to a classic file goes into a log first.
     pub(crate) burst_buf: Switch,
     /// `nc_burst_buf_dirname`: where the logs are.
@@ -141,6 +154,7 @@ impl Default for Hints {
             ibuf_size: 16 << 20,
             layout: Layout::Classic,
             log_files: LogFiles::Process,
+            index: WhereIndexed::Automatic,
             index_memory: 256 << 20,
             burst_buf: Switch::Disable,
             burst_dirname: "./".to_string(),
@@ -301,6 +315,15 @@ const TABLE: &[Hint] = &[
         "esker_log_files",
         log_files,
         [("process", LogFiles::Process), ("node", LogFiles::Node)]
+    ),
+    choice_hint!(
+        "esker_index",
+        index,
+        [
+            ("local", WhereIndexed::Local),
+            ("distributed", WhereIndexed::Distributed),
+            ("automatic", WhereIndexed::Automatic)
+        ]
     ),
     size_hint!("esker_index_memory", index_memory),
     burst_switch!("nc_burst_buf", burst_buf),

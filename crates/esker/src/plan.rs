@@ -100,6 +100,13 @@ impl Extent {
         (&self.singles, &self.patterns)
     }
 
+    /// Calls `each` with the first byte of every hyperslab, the byte after its last, and whether
+    /// that is all one run, which may be of several.
+    pub(crate) fn spans(&self, mut each: impl FnMut(u64, u64, bool)) {
+        self.singles.iter().for_each(|s| each(s.offset, s.offset + s.len, true));
+        self.patterns.iter().for_each(|(p, _)| each(p.first(), p.end(), false));
+    }
+
     /// The first byte after everything.
     pub(crate) fn end(&self) -> u64 {
         let singles = self.singles.iter().map(|s| s.offset + s.len).max().unwrap_or(0);

@@ -4,6 +4,8 @@
 //! something; bytes are changed anywhere in the files; versions are read while others write.
 
 mod bounded;
+#[path = "../../esker-format/tests/hostile/memory.rs"]
+mod memory;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,6 +18,12 @@ use esker::{
 };
 use esker_comm::ThreadWorld;
 use esker_store::{CreateMode, Fault, FaultyStore, MemoryStore, Store};
+
+#[global_allocator]
+static COUNTING: memory::Counting = memory::Counting;
+
+/// What looking at a container of a few kilobytes may take, whatever is in it.
+const MOST: usize = 16 << 20;
 
 const PATH: &str = "/run/kill.esk";
 const X: u64 = 6;
@@ -480,7 +488,9 @@ fn changed_bytes_are_found_wherever_they_are() {
             let what =
                 format!("turn {turn}, kind {kind} at byte {at} of {}", path_of(&changed[number].0));
             let store = with_files(&changed);
-            unseen += usize::from(check_damaged(&store, &expected, &older, &what));
+            let (whole, used) = memory::peak(|| check_damaged(&store, &expected, &older, &what));
+            assert!(used < MOST, "{what}: {used} bytes");
+            unseen += usize::from(whole);
         }
     }
     // Old manifests, and what the text of the mark says behind its first words.
@@ -490,6 +500,46 @@ fn changed_bytes_are_found_wherever_they_are() {
 
 fn path_of(path: &Path) -> String {
     path.display().to_string()
+}
+
+#[test]
+fn a_manifest_that_lies_does_no_harm() {
+    let (_, files) = sample();
+    let newest = files.iter().rposition(|(path, _)| path.to_string_lossy().contains("versions"));
+    let newest = newest.unwrap();
+    let len = files[newest].1.len() - 4;
+    for at in 0..len {
+        for byte in [0, 1, 0x7f, 0xff] {
+            let mut changed = files.clone();
+            let bytes = &mut changed[newest].1;
+            bytes[at] = byte;
+            let sum = crc32c::crc32c(&bytes[..len]).to_le_bytes();
+            bytes[len..].copy_from_slice(&sum);
+            let store = with_files(&changed);
+            let shared: Arc<dyn Store> = Arc::new(store.clone());
+            let look = || {
+                if let Ok(ds) = Dataset::open_with(PATH, OpenOptions::new().store(shared.clone())) {
+                    let small = |var| {
+                        let shape = ds.shape(VarId(var)).unwrap_or_default();
+                        shape.iter().try_fold(1u64, |n, len| n.checked_mul(*len)) < Some(1 << 16)
+                    };
+                    for var in (0..ds.schema().vars.len()).filter(|var| small(*var)) {
+                        let _ = ds.get_values(VarId(var), &Selection::all());
+                    }
+                }
+                let path = Path::new(PATH);
+                let _ = esker::examine(&shared, path, None, &mut |_, _| {});
+                let _ = esker::recover_container(
+                    &shared,
+                    path,
+                    ContainerRecoverOptions::default(),
+                    &mut |_, _| {},
+                );
+            };
+            let ((), used) = memory::peak(look);
+            assert!(used < MOST, "byte {byte} at {at}: {used} bytes");
+        }
+    }
 }
 
 #[test]

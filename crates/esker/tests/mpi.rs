@@ -230,7 +230,7 @@ fn recover_finishes_the_file_of_a_rank_that_was_killed() {
         let dir = tempfile::tempdir().unwrap();
         let more = if turn % 2 == 0 { "" } else { ";nc_burst_buf_shared_logs=enable" };
         let hints = burst_buffer(dir.path(), more);
-        let job = killed_with(&["endless"], dir.path(), turn % 40, &[("PNETCDF_HINTS", &hints)]);
+        let job = killed_with(&["endless"], dir.path(), turn, &[("PNETCDF_HINTS", &hints)]);
         let (succeeded, ..) = job.end(Duration::from_secs(60));
         assert!(!succeeded);
         let synced = number_in(&dir.path().join("synced")).unwrap();
@@ -307,10 +307,11 @@ fn killed(what: &[&str], dir: &Path, turn: u64) -> Job {
     killed_with(what, dir, turn, &[])
 }
 
-fn killed_with(what: &[&str], dir: &Path, turn: u64, variables: &[(&str, &str)]) -> Job {
+/// The same with this in the environment.
+fn killed_with(what: &[&str], dir: &Path, turn: u64, environment: &[(&str, &str)]) -> Job {
     let mut words = vec![PROGRAM, what[0], dir.to_str().unwrap()];
     words.extend(&what[1..]);
-    let job = MPICH.start(&[(4, &words)], variables);
+    let job = MPICH.start(&[(4, &words)], environment);
     while number_in(&dir.join("synced")).unwrap_or(0) < 1 + turn % 3 {
         assert!(job.start.elapsed() < Duration::from_secs(40), "{} does not start", job.name);
         sleep(Duration::from_millis(1));

@@ -1,5 +1,7 @@
 //! Selections of decomposed variables, as places in the file.
 
+use std::sync::Arc;
+
 use esker_format::VarId;
 
 use super::error::DecompositionError;
@@ -10,7 +12,7 @@ use crate::error::{Error, MemoryError, Result, SelectionError};
 use crate::pattern::Run;
 use crate::plan::{Extent, Shift, Single};
 use crate::request::Gaps;
-use crate::selection::{Blob, Checked, Purpose, Selection, file_steps, whole_records};
+use crate::selection::{Blob, Checked, Purpose, Selection, Slabs, file_steps, whole_records};
 
 /// Gaps are not read into new memory when they are more than this, and this many times what is
 /// stored: so that a few bytes of a file cannot ask for much memory.
@@ -21,12 +23,14 @@ const SPARSE: u64 = 256;
 const MANY: u64 = 1 << 16;
 
 /// A part of a selection: indices of the dimensions before the map's, and what it has of those.
+#[derive(Debug)]
 struct Part {
     outer: Outer,
     inner: Slab,
 }
 
 /// A hyperslab of the dimensions before the map's.
+#[derive(Debug)]
 struct Outer {
     start: Vec<u64>,
     count: Vec<u64>,
@@ -187,6 +191,9 @@ impl Dataset {
         {
             placing.shape[0] = whole_records(&placing.shape[1..], elements)?;
         }
+        if let Some(known) = map.known(selection, placing) {
+            return placing.place_all(&known);
+        }
         let parts = placing.parts(selection)?;
         let Some(last) = parts.last() else { return Ok(()) };
         let asked = last.inner.base + last.inner.elements();
@@ -214,15 +221,47 @@ impl Dataset {
                 placing.with_homes(split(pieces, &slabs), &own.elsewhere)
             }
         };
-        let mut rest = &pieces[..];
-        for part in &parts {
-            let (base, elements) = (part.inner.base, part.inner.elements());
-            let end = rest.partition_point(|piece| piece.element < base + elements);
-            let (here, later) = rest.split_at(end);
-            rest = later;
-            placing.place(&part.outer, here, base, elements)?;
+        let answer = Arc::new(Answer { parts, pieces });
+        map.keep(selection, placing, &answer);
+        placing.place_all(&answer)
+    }
+}
+
+/// What a selection is in a map.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    parts: Vec<Part>,
+    /// Cut where the parts are.
+    pieces: Vec<Piece>,
+}
+
+/// The last long list that was read, and its answer: programs read variable after variable by
+/// the same list.
+#[derive(Debug)]
+pub(crate) struct LastAsked {
+    slabs: Arc<Slabs>,
+    shape: Vec<u64>,
+    answer: Arc<Answer>,
+}
+
+/// Shorter lists are asked for again.
+const LONG: usize = 64;
+
+impl Map {
+    fn known(&self, selection: &Selection, placing: &Placing<'_>) -> Option<Arc<Answer>> {
+        let slabs = selection.slabs().filter(|_| placing.purpose == Purpose::Read)?;
+        let last = self.last.lock().ok()?;
+        let known =
+            |last: &&LastAsked| Arc::ptr_eq(&last.slabs, slabs) && last.shape == placing.shape;
+        last.as_ref().filter(known).map(|last| last.answer.clone())
+    }
+
+    fn keep(&self, selection: &Selection, placing: &Placing<'_>, answer: &Arc<Answer>) {
+        let Some(slabs) = selection.slabs().filter(|_| answer.parts.len() >= LONG) else { return };
+        if let (Purpose::Read, Ok(mut last)) = (placing.purpose, self.last.lock()) {
+            let (slabs, shape, answer) = (slabs.clone(), placing.shape.clone(), answer.clone());
+            *last = Some(LastAsked { slabs, shape, answer });
         }
-        Ok(())
     }
 }
 
@@ -289,6 +328,19 @@ impl<'a> Placing<'a> {
         let dim = schema.variable(self.var).and_then(|v| v.dims.get(d));
         let dim = dim.and_then(|id| schema.dims.at(id.0));
         dim.map_or(String::new(), |dim| dim.name.to_string())
+    }
+
+    /// Adds every part of a selection.
+    fn place_all(&mut self, answer: &Answer) -> Result<(), Refused> {
+        let mut rest = &answer.pieces[..];
+        for part in &answer.parts {
+            let (base, elements) = (part.inner.base, part.inner.elements());
+            let end = rest.partition_point(|piece| piece.element < base + elements);
+            let (here, later) = rest.split_at(end);
+            rest = later;
+            self.place(&part.outer, here, base, elements)?;
+        }
+        Ok(())
     }
 
     /// The hyperslabs of a selection, each in two: before the map's dimensions, and in them.

@@ -1,10 +1,11 @@
 //! Finding the maps of a dataset in its header.
 
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use esker_format::{DimLen, Header, VarId, Variable};
 
+use super::check::LastAsked;
 use super::grid::{Block, Grid};
 use super::index::Index;
 use super::{
@@ -80,6 +81,7 @@ pub(crate) struct Map {
     pub(crate) own: OnceLock<Arc<Own>>,
     /// All of its blocks, if they fit the memory for it.
     pub(crate) index: OnceLock<Arc<Index>>,
+    pub(super) last: Mutex<Option<LastAsked>>,
 }
 
 /// This rank's part of a map.
@@ -137,7 +139,8 @@ impl Maps {
         }
         let head = Head::of(header, &name);
         let (blob, own, index) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        self.maps.push(Map { name, head, blob, own, index });
+        let last = Mutex::new(None);
+        self.maps.push(Map { name, head, blob, own, index, last });
         self.maps.len() - 1
     }
 }

@@ -6,6 +6,8 @@
 //! has room for, only the frames are kept, each with the variables and records that it touches,
 //! and a question reads the frames that may have an answer.
 
+mod boxes;
+
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,7 +17,7 @@ use esker_format::log::{Definition, Entry, Footprint, Frame, FrameKind, Records}
 use super::SortedRuns;
 use super::source::LogSource;
 use super::tree::{Interval, Tree};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// One entry of one log, ready to be asked.
 #[derive(Debug, Clone)]
@@ -114,8 +116,13 @@ pub(crate) struct Index {
     scanning: bool,
     budget: usize,
     cache: Mutex<Cache>,
+    /// What other ranks have read, in an index of their answers.
+    given: Option<Definitions>,
     pub(crate) damages: Vec<LogDamage>,
 }
+
+/// Encoded footprints by log and number.
+type Definitions = HashMap<(u32, u64), Box<[u8]>>;
 
 #[derive(Debug, Default)]
 struct Cache {
@@ -136,6 +143,7 @@ impl Index {
             scanning: false,
             budget,
             cache: Mutex::default(),
+            given: None,
             damages: Vec::new(),
         }
     }
@@ -154,14 +162,14 @@ impl Index {
     }
 
     /// Takes in what these logs have grown by.
-    pub(crate) fn catch_up(&mut self, logs: Range<usize>) -> Result<()> {
+    pub(crate) fn catch_up(&mut self, logs: impl IntoIterator<Item = usize>) -> Result<()> {
         for number in logs {
             let mut log = self.logs[number].clone();
             if log.read == 0 {
                 log.skip_head()?;
             }
             let mut at = log.read;
-            log.read_on(|frame| match frame {
+            let outcome = log.read_on(|frame| match frame {
                 Ok(frame) => {
                     let from = at;
                     at = frame.end;
@@ -173,8 +181,10 @@ impl Index {
                     self.damages.push(LogDamage { rank, what: damage.to_string() });
                     Ok(())
                 }
-            })?;
-            self.logs[number].read = log.read;
+            });
+            // Also after a failure: what was taken in is not taken in again.
+            self.logs[number].read = if outcome.is_ok() { log.read } else { at };
+            outcome?;
             if let Some(len) = log.meta_len.filter(|len| log.read < *len) {
                 let what = format!(
                     "the metadata log has no whole frame at byte {}, though {len} bytes of it \
@@ -184,11 +194,25 @@ impl Index {
                 self.damages.push(LogDamage { rank: log.rank, what });
             }
         }
+        self.settle();
+        Ok(())
+    }
+
+    /// Makes what was put in be found.
+    pub(crate) fn settle(&mut self) {
         for var in self.vars.values_mut() {
             var.by_record.values_mut().for_each(Tree::settle);
             var.spread.settle();
         }
-        Ok(())
+    }
+
+    /// Puts in an entry, which is found after [`Index::settle`].
+    pub(crate) fn insert(&mut self, var: u64, found: Found) {
+        let of_var = self.vars.entry(var).or_default();
+        match found.records.count {
+            1 => of_var.by_record.entry(found.records.first).or_default().push(found),
+            _ => of_var.spread.push(Spread(found)),
+        }
     }
 
     fn take_in(&mut self, log: u32, at: u64, frame: Frame) -> Result<()> {
@@ -223,11 +247,7 @@ impl Index {
             return Ok(());
         }
         for (found, var) in usable {
-            let of_var = self.vars.entry(var).or_default();
-            match found.records.count {
-                1 => of_var.by_record.entry(found.records.first).or_default().push(found),
-                _ => of_var.spread.push(Spread(found)),
-            }
+            self.insert(var, found);
         }
         Ok(())
     }
@@ -332,18 +352,27 @@ impl Index {
             if !section.vars.contains(&var) || !section.records.contains(&record) {
                 continue;
             }
-            let mut log = self.logs[section.log as usize].clone();
-            (log.read, log.meta_len) = (section.at, Some(section.end));
-            log.read_on(|frame| {
-                if let Ok(frame) = frame {
-                    let mut ignored = Vec::new();
-                    let all = self.found(section.log, &frame, section.number, &mut ignored);
-                    all.iter().filter(|(_, v)| *v == var).for_each(|(found, _)| meets(found));
+            self.read_section(section, |v, found| {
+                if v == var {
+                    meets(found);
                 }
-                Ok(())
             })?;
         }
         Ok(())
+    }
+
+    /// Calls `each` with the variable and every entry of a frame.
+    fn read_section(&self, section: &Section, mut each: impl FnMut(u64, &Found)) -> Result<()> {
+        let mut log = self.logs[section.log as usize].clone();
+        (log.read, log.meta_len) = (section.at, Some(section.end));
+        log.read_on(|frame| {
+            if let Ok(frame) = frame {
+                let mut ignored = Vec::new();
+                let all = self.found(section.log, &frame, section.number, &mut ignored);
+                all.iter().for_each(|(found, var)| each(*var, found));
+            }
+            Ok(())
+        })
     }
 
     /// The runs of an entry's footprint.
@@ -352,12 +381,11 @@ impl Index {
         if let Some(runs) = self.cache().runs.get(&key) {
             return Ok(Some(runs.clone()));
         }
-        let outline = self.outlines[found.log as usize].get(found.footprint as usize);
-        let Some(Outline { at, len, elements, .. }) = outline.copied().flatten() else {
-            return Ok(None);
-        };
-        let source = &self.logs[found.log as usize];
-        let footprint = definition(source, at..at + u64::from(len), elements)?;
+        let bytes = self.definition(found)?;
+        let footprint = bytes.and_then(|bytes| Footprint::decode(&bytes, found.elements));
+        if footprint.is_none() && self.given.is_some() {
+            return Err(Error::Garbled);
+        }
         Ok(footprint.map(|footprint| {
             let runs = Arc::new(SortedRuns::new(&footprint));
             self.keep(key, &runs);
@@ -387,8 +415,13 @@ pub(crate) fn definition(
     place: Range<u64>,
     most: u64,
 ) -> Result<Option<Footprint>> {
+    Ok(Footprint::decode(&bytes_of(log, place)?, most))
+}
+
+/// What is there in a metadata log.
+fn bytes_of(log: &LogSource, place: Range<u64>) -> Result<Vec<u8>> {
     let mut bytes = vec![0; (place.end - place.start) as usize];
     let n = log.meta.read_at(place.start, &mut bytes)?;
     bytes.truncate(n);
-    Ok(Footprint::decode(&bytes, most))
+    Ok(bytes)
 }

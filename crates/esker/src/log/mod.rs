@@ -3,23 +3,28 @@
 //! A write is cut into `parts`, each of which the `writer` appends as an entry; equal footprints
 //! are `known`. To read, the frames of each `source` go into the `index` (with a `tree` for
 //! intervals and `sorted` runs for footprints), and the `view` answers as if it were a file.
+//! Where each rank indexes a share, `questions` of what is to be read go round (`asking`).
 
+mod asking;
 mod cut;
 mod filtered;
 mod index;
 mod known;
 mod memo;
 mod parts;
+mod questions;
 mod sorted;
 mod source;
 mod tree;
 mod view;
 mod writer;
 
+pub(crate) use asking::{Asker, Question, take_answer};
 pub(crate) use filtered::{ATTRIBUTE as FILTERS, Filtered};
 pub use index::LogDamage;
 pub(crate) use index::{Index, definition};
 pub(crate) use memo::{Memo, Parts};
+pub(crate) use questions::questions;
 pub(crate) use sorted::SortedRuns;
 pub(crate) use source::LogSource;
 pub(crate) use view::View;

@@ -559,6 +559,11 @@ impl File for View {
             at = to;
         }
         state.stretches(at, end, |stretch, (from, to)| {
+            // The padding of a header that lies may reach into what follows.
+            let from = from.max(at.saturating_sub(stretch.begin));
+            if from >= to {
+                return Ok(());
+            }
             let start = stretch.begin + from;
             let (hole, rest) =
                 ((at - offset) as usize..(start - offset) as usize, (start - offset) as usize);

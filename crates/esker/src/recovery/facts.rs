@@ -37,12 +37,12 @@ pub struct ContainerFacts {
 impl ContainerFacts {
     /// Bytes of payload.
     pub fn data(&self) -> u64 {
-        self.sessions.iter().map(|session| session.data).sum()
+        self.sessions.iter().map(|session| session.data).fold(0, u64::saturating_add)
     }
 
     /// Bytes of metadata.
     pub fn metadata(&self) -> u64 {
-        self.sessions.iter().map(|session| session.metadata).sum()
+        self.sessions.iter().map(|session| session.metadata).fold(0, u64::saturating_add)
     }
 }
 
@@ -66,8 +66,8 @@ pub fn container_facts(
             stem: session.stem.clone(),
             ranks: session.logs.len(),
             files: files.len(),
-            data: session.logs.iter().map(|part| part.data_len).sum(),
-            metadata: session.logs.iter().map(|part| part.meta_len).sum(),
+            data: session.logs.iter().map(|part| part.data_len).fold(0, u64::saturating_add),
+            metadata: session.logs.iter().map(|part| part.meta_len).fold(0, u64::saturating_add),
         }
     });
     Ok(Some(ContainerFacts {

@@ -61,8 +61,9 @@ pub fn examine(
     let path = &store.resolve(path)?;
     let manifest = container::read_manifest(&**store, path, version)?;
     let header = header_of(path, &manifest)?;
-    let total = manifest.sessions.iter().flat_map(|s| &s.logs).map(|p| p.meta_len + p.data_len);
-    let total = total.sum();
+    let logs = manifest.sessions.iter().flat_map(|session| &session.logs);
+    let lengths = logs.map(|part| part.meta_len.saturating_add(part.data_len));
+    let total = lengths.fold(0, u64::saturating_add);
     let pool = ReadPool::new(store.clone(), OPEN_FILES);
     let mut reader = Reader::new(&pool, path, &header, total, progress);
     let mut examination = Examination {

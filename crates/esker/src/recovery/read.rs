@@ -136,7 +136,7 @@ impl<'a> Reader<'a> {
     }
 
     fn tell(&mut self, bytes: u64) {
-        self.done = (self.done + bytes).min(self.total);
+        self.done = self.done.saturating_add(bytes).min(self.total);
         (self.progress)(self.done, self.total);
     }
 
@@ -332,7 +332,7 @@ impl One<'_> {
         };
         let is_record = schema.is_record(variable);
         let shape = schema.shape(variable, 1);
-        let room: u64 = shape.iter().product();
+        let room = shape.iter().fold(1, |n: u64, len| n.saturating_mul(*len));
         let fits = write.first.checked_add(span).is_some_and(|end| end <= room)
             && u64::from(write.width) == variable.ty.size()
             && (is_record || (write.records.first, write.records.count) == (0, 1))

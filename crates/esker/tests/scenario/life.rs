@@ -700,8 +700,10 @@ fn log_hints(dice: &mut Dice, hints: &mut esker::Hints) {
     if dice.one_in(2) {
         hints.set("esker_log_files", "node");
     }
+    let index = ["local", "distributed", "automatic"][dice.below(3) as usize];
+    hints.set("esker_index", index);
     if dice.one_in(2) {
-        // So little that entries are looked up in the logs.
+        // So little that entries are looked up in the logs, or the index is distributed.
         hints.set("esker_index_memory", &(1 + dice.below(3000)).to_string());
     }
 }

@@ -1,0 +1,331 @@
+//! The index of the logs, distributed over the ranks (seeds/000 §7.3).
+//!
+//! Each rank indexes the logs whose number is its own modulo the number of ranks. Before a
+//! collective read all ask each other for the entries that touch what they read, and make of the
+//! answers an index for this one call. So nobody reads, or has to hold, the metadata of all logs.
+
+use std::sync::Mutex;
+
+use esker_comm::{CommunicatorExt, Message, ReduceOp, Reduction};
+
+use super::{Container, damaged};
+use crate::base::Base;
+use crate::error::Result;
+use crate::hints::WhereIndexed;
+use crate::log::{Asker, Index, Question, take_answer};
+use crate::report::Report;
+
+/// Bytes of answers that a rank sends, and gets, in a round; less if the index may not take as much.
+const ROUND: u64 = 16 << 20;
+
+/// What a rank may send to another in a round, whatever the number of ranks.
+const LEAST: u64 = 256;
+
+/// The part of the index that is this rank's.
+#[derive(Debug)]
+pub(super) struct Share {
+    /// Knows all logs, and the entries of some.
+    index: Index,
+    /// How many logs are of the version, and so do not grow.
+    committed: usize,
+    /// Whether those were read.
+    seen: bool,
+}
+
+impl Container {
+    /// Whether collective reads go through a distributed index from now on. Gets the bytes of the
+    /// metadata that this rank wrote. Collective; the same everywhere.
+    pub(super) fn is_distributed(&self, base: &Base, own: u64) -> Result<bool> {
+        if base.comm.size() == 1 {
+            return Ok(false);
+        }
+        match base.hints.index {
+            WhereIndexed::Local => Ok(false),
+            WhereIndexed::Distributed => Ok(true),
+            // Logs do not get shorter.
+            WhereIndexed::Automatic if self.distributed => Ok(true),
+            WhereIndexed::Automatic => {
+                let parts = self.sessions.iter().flat_map(|session| &session.logs);
+                let mut all = parts.fold(0, |n: u64, part| n.saturating_add(part.meta_len));
+                if self.own.is_some() {
+                    all = all.saturating_add(base.comm.sum_u64(own)?);
+                }
+                Ok(all > base.hints.index_memory)
+            }
+        }
+    }
+
+    /// Takes into this rank's share what its logs have grown by.
+    pub(super) fn see_share(&mut self, base: &Base) -> Result<()> {
+        let mut share = match self.share.take() {
+            Some(share) => share,
+            None => self.new_share(base),
+        };
+        if let Some(own) = self.own.as_ref().filter(|_| share.index.logs.len() == share.committed) {
+            for i in 0..own.session.logs.len() {
+                share.index.add(self.source(base, &own.session, i, true));
+            }
+        }
+        let first = if share.seen { share.committed } else { 0 };
+        let (rank, ranks) = (base.comm.rank(), base.comm.size());
+        let mine = (first..share.index.logs.len()).filter(|log| log % ranks == rank);
+        // A share of which something could not be read is made anew the next time.
+        share.index.catch_up(mine)?;
+        damaged(base, &share.index)?;
+        share.seen = true;
+        self.share = Some(share);
+        Ok(())
+    }
+
+    fn new_share(&mut self, base: &Base) -> Share {
+        // What was indexed for collective reads so far is not needed any more.
+        self.seen = Mutex::default();
+        self.view.change().index = Index::new(base.hints.index_memory as usize);
+        let mut index = Index::new(base.hints.index_memory as usize);
+        for session in &self.sessions {
+            for i in 0..session.logs.len() {
+                index.add(self.source(base, session, i, false));
+            }
+        }
+        Share { committed: index.logs.len(), index, seen: false }
+    }
+
+    /// An index of what this rank asks for. Only after [`Container::see_all`] has said that the
+    /// index is distributed. Collective.
+    pub(crate) fn ask(
+        &self,
+        base: &Base,
+        questions: &[Question],
+        report: &mut Report,
+    ) -> Result<Option<Index>> {
+        let Some(share) = &self.share else { return Ok(None) };
+        let comm = &*base.comm;
+        let ranks = comm.size();
+        let limit = (ROUND.min(base.hints.index_memory) / ranks as u64).max(LEAST) as usize;
+        let mut answers =
+            Index::of_answers(share.index.logs.clone(), base.hints.index_memory as usize);
+        let holders = ranks.min(share.index.logs.len());
+        let message = Message::from(Question::encode(questions)).into_shared();
+        let asked = match questions.is_empty() {
+            true => Vec::new(),
+            false => (0..holders).map(|holder| (holder, message.clone())).collect(),
+        };
+        count(report, &asked);
+        let arrived = comm.sparse_exchange(asked)?;
+        // Whatever goes wrong on one rank, all stay together until the round's end.
+        let mut outcome = Ok(());
+        let mut askers = Vec::with_capacity(arrived.len());
+        for (rank, message) in arrived {
+            match Question::decode(&message) {
+                Ok(questions) => askers.push((rank, Asker::new(questions))),
+                Err(error) => outcome = Err(error),
+            }
+        }
+        loop {
+            let mut messages = Vec::new();
+            if outcome.is_ok() {
+                outcome = answer(&share.index, &mut askers, limit, &mut messages);
+            }
+            count(report, &messages);
+            for (rank, message) in comm.sparse_exchange(messages)? {
+                if outcome.is_ok() {
+                    let may = |log: u32| log as usize % ranks == rank;
+                    outcome = take_answer(&mut answers, &message, may);
+                }
+            }
+            let waits = askers.iter().any(|(_, asker)| asker.waits());
+            let mut together = [waits.into(), outcome.is_err().into()];
+            comm.all_reduce(Reduction::U64(&mut together), ReduceOp::Max)?;
+            let [waits, failed] = together;
+            if failed > 0 {
+                return base.agree(outcome).map(|()| None);
+            }
+            if waits == 0 {
+                break;
+            }
+        }
+        answers.settle();
+        Ok(Some(answers))
+    }
+
+    /// How many entries this rank has in its share, and how many in an index of all logs.
+    #[cfg(test)]
+    pub(crate) fn indexed(&self) -> (usize, usize) {
+        let share = self.share.as_ref().map_or(0, |share| share.index.entries());
+        (share, self.view.change().index.entries())
+    }
+}
+
+/// The next part of everyone's answer.
+fn answer(
+    index: &Index,
+    askers: &mut [(usize, Asker)],
+    limit: usize,
+    messages: &mut Vec<(usize, Message)>,
+) -> Result<()> {
+    for (rank, asker) in askers.iter_mut().filter(|(_, asker)| asker.waits()) {
+        let bytes = asker.answer(index, limit)?;
+        if !bytes.is_empty() {
+            messages.push((*rank, bytes.into()));
+        }
+    }
+    Ok(())
+}
+
+fn count(report: &mut Report, messages: &[(usize, Message)]) {
+    report.messages += messages.len() as u64;
+    report.message_bytes += messages.iter().map(|(_, m)| m.len() as u64).sum::<u64>();
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+    use std::sync::Arc;
+
+    use crate::{
+        Communicator, CreateOptions, Dataset, DimLen, ExternalType, Hints, Layout, OpenOptions,
+        Selection, Strategy, VarId,
+    };
+
+    const EACH: u64 = 300;
+
+    fn hints(pairs: &str) -> Hints {
+        let mut hints = Hints::default();
+        hints.set_pnetcdf(pairs);
+        hints
+    }
+
+    /// Every rank writes every `ranks`th element, and each one apart.
+    fn write(comm: &Arc<dyn Communicator>, path: &Path, pairs: &str) -> (Dataset, VarId) {
+        let (me, ranks) = (comm.rank() as u64, comm.size() as u64);
+        let options = CreateOptions::new().hints(hints(pairs)).layout(Layout::Log);
+        let mut def = Dataset::create(path, options.comm(comm.clone())).unwrap();
+        let x = def.add_dim("x", DimLen::Fixed(EACH * ranks)).unwrap();
+        let v = def.add_var("v", ExternalType::Int, &[x]).unwrap();
+        let mut ds = def.enddef().unwrap();
+        for i in 0..EACH {
+            let at = i * ranks + me;
+            ds.put(v, &Selection::element(&[at]), &[at as i32]).unwrap();
+        }
+        (ds, v)
+    }
+
+    /// The rank's slab of all elements.
+    fn slab(comm: &dyn Communicator) -> (Selection, Vec<i32>) {
+        let me = comm.rank() as u64;
+        let expected = (me * EACH..(me + 1) * EACH).map(|i| i as i32).collect();
+        (Selection::slab(&[me * EACH], &[EACH]), expected)
+    }
+
+    /// The metadata log that a rank has written.
+    fn metadata_of(path: &Path, rank: usize) -> PathBuf {
+        let names = std::fs::read_dir(path.join("segments")).unwrap();
+        let ending = format!(".{rank}.meta");
+        let mut paths = names.map(|name| name.unwrap().path());
+        paths.find(|path| path.to_str().unwrap().ends_with(&ending)).unwrap()
+    }
+
+    #[test]
+    fn each_rank_indexes_its_share() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.esk");
+        crate::launch(8, |comm| {
+            let (mut ds, v) = write(&comm, &path, "esker_index=distributed");
+            let (mine, expected) = slab(&*comm);
+            let indexed = |ds: &Dataset| ds.container.as_ref().unwrap().indexed();
+            assert_eq!(ds.get_all::<i32>(v, &mine).unwrap(), expected);
+            assert_eq!(indexed(&ds), (EACH as usize, 0));
+            assert_eq!(ds.report().read_strategy, Strategy::Direct);
+            // Again, in a log that has grown.
+            let first = [comm.rank() as u64 * EACH];
+            ds.put_all(v, &Selection::element(&first), &[-1]).unwrap();
+            assert_eq!(ds.get_all::<i32>(v, &mine).unwrap()[0], -1);
+            assert_eq!(indexed(&ds), (EACH as usize + 1, 0));
+            ds.close().unwrap();
+            // The committed logs, and one rank alone that needs them all.
+            let options = OpenOptions::new().hints(hints("esker_index=distributed"));
+            let mut ds = Dataset::open_with(&path, options.comm(comm.clone())).unwrap();
+            assert_eq!(ds.get_all::<i32>(v, &mine).unwrap()[1..], expected[1..]);
+            assert_eq!(indexed(&ds), (EACH as usize + 1, 0));
+            if comm.rank() == 3 {
+                assert_eq!(ds.get::<i32>(v, &mine).unwrap()[1..], expected[1..]);
+                assert_eq!(indexed(&ds), (EACH as usize + 1, 8 * (EACH as usize + 1)));
+            }
+            ds.close().unwrap();
+        });
+    }
+
+    #[test]
+    fn the_index_is_distributed_when_it_is_too_much_for_one() {
+        let dir = tempfile::tempdir().unwrap();
+        for (memory, distributed) in [("1000000", false), ("1000", true)] {
+            let path = dir.path().join(format!("{memory}.esk"));
+            crate::launch(3, |comm| {
+                let (mut ds, v) = write(&comm, &path, &format!("esker_index_memory={memory}"));
+                let (mine, expected) = slab(&*comm);
+                assert_eq!(ds.get_all::<i32>(v, &mine).unwrap(), expected);
+                let (share, all) = ds.container.as_ref().unwrap().indexed();
+                let found = (share as u64, all as u64);
+                assert_eq!(found, if distributed { (EACH, 0) } else { (0, 3 * EACH) });
+                ds.close().unwrap();
+            });
+        }
+    }
+
+    #[test]
+    fn damage_in_one_share_is_everyones_failure() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.esk");
+        crate::launch(4, |comm| {
+            write(&comm, &path, "").0.close().unwrap();
+            comm.barrier().unwrap();
+            if comm.rank() == 0 {
+                let meta = metadata_of(&path, 2);
+                let mut bytes = std::fs::read(&meta).unwrap();
+                let middle = bytes.len() / 2;
+                bytes[middle] ^= 1;
+                std::fs::write(&meta, bytes).unwrap();
+            }
+            comm.barrier().unwrap();
+            for pairs in ["esker_index=distributed", "esker_index=automatic;esker_index_memory=1"] {
+                let options = OpenOptions::new().hints(hints(pairs));
+                let mut ds = Dataset::open_with(&path, options.comm(comm.clone())).unwrap();
+                let (mine, _) = slab(&*comm);
+                let v = VarId(0);
+                // And it stays one.
+                for _ in 0..2 {
+                    let error = ds.get_all::<i32>(v, &mine).unwrap_err().to_string();
+                    assert!(error.contains("the log of rank 2 is damaged"), "{error}");
+                }
+            }
+        });
+    }
+
+    #[test]
+    fn a_log_that_could_not_be_read_is_read_the_next_time() {
+        let dir = tempfile::tempdir().unwrap();
+        for index in ["local", "distributed"] {
+            let path = dir.path().join(format!("{index}.esk"));
+            crate::launch(4, |comm| {
+                let hints = hints(&format!("esker_index={index}"));
+                write(&comm, &path, "").0.close().unwrap();
+                let options = OpenOptions::new().hints(hints).comm(comm.clone());
+                let mut ds = Dataset::open_with(&path, options).unwrap();
+                let (mine, expected) = slab(&*comm);
+                let (meta, away) = (metadata_of(&path, 1), path.join("away"));
+                comm.barrier().unwrap();
+                if comm.rank() == 0 {
+                    std::fs::rename(&meta, &away).unwrap();
+                }
+                comm.barrier().unwrap();
+                assert!(ds.get_all::<i32>(VarId(0), &mine).is_err());
+                if comm.rank() == 0 {
+                    std::fs::rename(&away, &meta).unwrap();
+                }
+                comm.barrier().unwrap();
+                assert_eq!(ds.get_all::<i32>(VarId(0), &mine).unwrap(), expected);
+                ds.close().unwrap();
+            });
+        }
+    }
+}
