@@ -2,7 +2,7 @@
 //! what can be read.
 //!
 //! [`container_facts`] says what a container is made of. [`examine`] reads every frame and every
-//! payload of a version and reports each damage with its place. [`recover`] looks behind what
+//! payload of a version and reports each damage with its place. [`recover_container`] looks behind what
 //! was committed, too, and makes a new version of everything that is whole. Nothing that is there
 //! is changed by it, so older versions stay what they were, and a recovery that is killed can be
 //! made again.
@@ -135,7 +135,7 @@ pub struct Superseded {
     pub bytes: u64,
 }
 
-/// What [`recover`] found and did.
+/// What [`recover_container`] found and did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerRecovery {
     /// The newest version that was whole.
