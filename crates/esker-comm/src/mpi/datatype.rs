@@ -78,25 +78,25 @@ const KNOWN: &[(Element, u32, usize, &str)] = &[
     (Element::Char, 0x4c00_011a, 0x21e, "ompi_mpi_character"),
     (Element::I8, 0x4c00_0118, 0x244, "ompi_mpi_signed_char"),
     (Element::I8, 0x4c00_0137, 0x240, "ompi_mpi_int8_t"),
-    (Element::I8, 0x4c00_012d, usize::MAX, "ompi_mpi_integer1"),
+    (Element::I8, 0x4c00_012d, 0x2c1, "ompi_mpi_integer1"),
     (Element::U8, 0x4c00_0102, 0x245, "ompi_mpi_unsigned_char"),
     (Element::U8, 0x4c00_013b, 0x241, "ompi_mpi_uint8_t"),
     (Element::Byte, 0x4c00_010d, 0x247, "ompi_mpi_byte"),
     (Element::I16, 0x4c00_0203, 0x208, "ompi_mpi_short"),
     (Element::I16, 0x4c00_0238, 0x248, "ompi_mpi_int16_t"),
-    (Element::I16, 0x4c00_022f, usize::MAX, "ompi_mpi_integer2"),
+    (Element::I16, 0x4c00_022f, 0x2c9, "ompi_mpi_integer2"),
     (Element::U16, 0x4c00_0204, 0x20c, "ompi_mpi_unsigned_short"),
     (Element::U16, 0x4c00_023c, 0x249, "ompi_mpi_uint16_t"),
     (Element::I32, 0x4c00_0405, 0x209, "ompi_mpi_int"),
     (Element::I32, 0x4c00_0439, 0x250, "ompi_mpi_int32_t"),
     (Element::I32, 0x4c00_041b, 0x219, "ompi_mpi_integer"),
-    (Element::I32, 0x4c00_0430, usize::MAX, "ompi_mpi_integer4"),
+    (Element::I32, 0x4c00_0430, 0x2d1, "ompi_mpi_integer4"),
     (Element::U32, 0x4c00_0406, 0x20d, "ompi_mpi_unsigned"),
     (Element::U32, 0x4c00_043d, 0x251, "ompi_mpi_uint32_t"),
     (Element::I64, 0x4c00_0807, 0x20a, "ompi_mpi_long"),
     (Element::I64, 0x4c00_0809, 0x20b, "ompi_mpi_long_long_int"),
     (Element::I64, 0x4c00_083a, 0x258, "ompi_mpi_int64_t"),
-    (Element::I64, 0x4c00_0831, usize::MAX, "ompi_mpi_integer8"),
+    (Element::I64, 0x4c00_0831, 0x2d9, "ompi_mpi_integer8"),
     (Element::I64, 0x4c00_0844, 0x203, "ompi_mpi_offset"),
     (Element::I64, 0x4c00_0843, 0x201, "ompi_mpi_aint"),
     (Element::U64, 0x4c00_0808, 0x20e, "ompi_mpi_unsigned_long"),
@@ -104,10 +104,10 @@ const KNOWN: &[(Element, u32, usize, &str)] = &[
     (Element::U64, 0x4c00_083e, 0x259, "ompi_mpi_uint64_t"),
     (Element::F32, 0x4c00_040a, 0x210, "ompi_mpi_float"),
     (Element::F32, 0x4c00_041c, 0x21a, "ompi_mpi_real"),
-    (Element::F32, 0x4c00_0427, usize::MAX, "ompi_mpi_real4"),
+    (Element::F32, 0x4c00_0427, 0x2d2, "ompi_mpi_real4"),
     (Element::F64, 0x4c00_080b, 0x214, "ompi_mpi_double"),
     (Element::F64, 0x4c00_081f, 0x21c, "ompi_mpi_dblprec"),
-    (Element::F64, 0x4c00_0829, usize::MAX, "ompi_mpi_real8"),
+    (Element::F64, 0x4c00_0829, 0x2da, "ompi_mpi_real8"),
 ];
 
 /// The largest number of bytes given to MPI_Pack at once.
@@ -371,6 +371,24 @@ mod combiner {
     pub(super) const SUBARRAY: i32 = 13;
     pub(super) const RESIZED: i32 = 18;
     pub(super) const HINDEXED_BLOCK: i32 = 19;
+
+    /// What MPI 5's numbers are; others stay what they are, and mean nothing.
+    pub(super) fn of_standard(number: i32) -> i32 {
+        match number {
+            102 => DUP,
+            103 => CONTIGUOUS,
+            104 => VECTOR,
+            105 => HVECTOR,
+            106 => INDEXED,
+            107 => HINDEXED,
+            108 => INDEXED_BLOCK,
+            109 => HINDEXED_BLOCK,
+            110 => STRUCT,
+            111 => SUBARRAY,
+            116 => RESIZED,
+            other => other,
+        }
+    }
 }
 
 impl Contents {
@@ -399,7 +417,7 @@ impl Contents {
             // OpenMPI counts from 0.
             Abi::OpenMpi => self.combiner + 1,
             Abi::Mpich => self.combiner,
-            Abi::Standard => return refuse("not for this MPI".to_string()),
+            Abi::Standard => combiner::of_standard(self.combiner),
         };
         let Some(kind) = self.kinds.first() else {
             return refuse("a basic type that is unknown".to_string());
