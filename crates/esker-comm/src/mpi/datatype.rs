@@ -465,7 +465,7 @@ impl Contents {
             (0..rank).map(|d| self.int(1 + part * rank + d)).collect()
         };
         let (mut sizes, mut counts, mut starts) = (list(0), list(1), list(2));
-        // MPI_ORDER_C is 56 in MPICH and 0 in OpenMPI; Fortran's is 57 and 1.
+        // MPI_ORDER_C is 56 in MPICH, 0 in OpenMPI and 12 in MPI 5; Fortran's is 57, 1 and 15.
         if self.int(1 + 3 * rank) % 2 != 0 {
             sizes.reverse();
             counts.reverse();
