@@ -64,6 +64,7 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     match is_container.map_err(|error| Failure::file(path, error))? || versions.is_dir() {
         true => container::run(arguments, screen),
         false if path.is_dir() => Err(Failure::file(path, "it is a directory, and no container")),
+        false if !path.exists() => Err(Failure::file(path, "there is nothing of this name")),
         false => file::run(arguments, screen),
     }
 }
