@@ -451,7 +451,8 @@ fn a_killed_rank_leaves_a_container_with_what_was_synced() {
         whole(&ds, "after another writer");
     }
     println!("of {kills} containers {behind} had more in them than was committed");
-    assert!(behind > 0);
+    // A few kills may all have come at quiet moments; many do not.
+    assert!(behind > 0 || kills < 100);
 }
 
 #[test]

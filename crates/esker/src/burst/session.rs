@@ -1,5 +1,6 @@
 //! The files of a session: one pair of logs for each rank, or a lane of one that a node shares.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -93,15 +94,27 @@ impl Session {
         let name = PairName { file: self.file, lanes: self.lanes, slot };
         let paths = ["meta", "data"].map(|kind| self.stem.path(&self.dir, name, kind));
         let made = match self.lane {
-            0 => paths.iter().try_for_each(|path| {
-                base.store.create(path, CreateMode::Truncate)?;
-                Ok(())
-            }),
+            0 => paths.iter().try_for_each(|path| self.create(base, path)),
             _ => Ok(()),
         };
         base.agree(made)?;
         let opened = self.open(base, paths, (self.lane, self.lanes));
         base.agree(opened)
+    }
+
+    /// Makes a file in the burst buffer. Another dataset that had made the directory removes it
+    /// when it finds it empty, perhaps just now.
+    fn create(&self, base: &Base, path: &Path) -> Result<()> {
+        const ATTEMPTS: usize = 20;
+        for _ in 1..ATTEMPTS {
+            match base.store.create(path, CreateMode::Truncate) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    base.store.create_dir(&self.dir)?;
+                }
+                made => return Ok(made.map(drop)?),
+            }
+        }
+        Ok(base.store.create(path, CreateMode::Truncate).map(drop)?)
     }
 
     /// Makes a pair of logs beside the classic file, for this rank alone. Independent.
