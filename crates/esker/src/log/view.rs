@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -84,6 +85,26 @@ impl Stretch<'_> {
             at += run.len as u64;
         }
         wants.len()
+    }
+}
+
+/// Memory that was used before.
+struct Scratch {
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl Deref for Scratch {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
+impl DerefMut for Scratch {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[..self.len]
     }
 }
 
@@ -346,7 +367,10 @@ impl View {
         };
         let shape = runs.payload_shape(found.records.count, found.elements);
         let key = (found.log, found.place);
-        let read = || self.checked_payload(&state.index, stretch, found, (0, found.len));
+        let read = || {
+            let payload = self.checked_payload(&state.index, stretch, found, (0, found.len))?;
+            Ok(payload.to_vec())
+        };
         let elements = self.decoded.get(key, filters, &shape, read, failed)?;
         let width = found.width as usize;
         for piece in pieces {
@@ -390,7 +414,7 @@ impl View {
         stretch: &Stretch<'_>,
         found: &Found,
         (start, end): (u64, u64),
-    ) -> esker_store::Result<Vec<u8>> {
+    ) -> esker_store::Result<Scratch> {
         let block = BLOCK as u64;
         let from = start / block * block;
         let to = end.next_multiple_of(block).min(found.len);
@@ -413,15 +437,19 @@ impl View {
         Ok(bytes)
     }
 
-    fn take_scratch(&self, len: usize) -> Vec<u8> {
+    /// Memory of `len` bytes with anything in it: what it held before is written over, so that
+    /// only new memory is cleared.
+    fn take_scratch(&self, len: usize) -> Scratch {
         let mut pool = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = pool.pop().unwrap_or_default();
         drop(pool);
-        bytes.resize(len, 0);
-        bytes
+        if bytes.len() < len {
+            bytes.resize(len, 0);
+        }
+        Scratch { bytes, len }
     }
 
-    fn give_scratch(&self, bytes: Vec<u8>) {
+    fn give_scratch(&self, Scratch { bytes, .. }: Scratch) {
         const MOST: usize = 8;
         let mut pool = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         if pool.len() < MOST && bytes.capacity() as u64 <= 2 * READ {
