@@ -10,7 +10,7 @@ use esker_store::File;
 use crate::dataset::Dataset;
 use crate::direct;
 use crate::engine::{count, detach_extents};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::log::{Memo, Parts, View, questions};
 use crate::memory::MemoryLayout;
 use crate::plan::{Extent, Plan, Summary};
@@ -35,7 +35,14 @@ impl Dataset {
                 (Some(container), _) => {
                     let (epoch, filters) = (container.epoch, container.view.filters(put.var));
                     let Some(writer) = container.writer() else { return Ok(()) };
-                    writer.append(put, step, epoch, filters.as_deref(), report)?;
+                    let appended = writer.append(put, step, epoch, filters.as_deref(), report);
+                    appended.map_err(|error| match error {
+                        Error::Filter(why) => {
+                            let (path, name) = (self.base.path.display(), &variable.name);
+                            Error::Filter(format!("{path}: variable {name:?}: {why}"))
+                        }
+                        other => other,
+                    })?;
                 }
                 (None, Some(burst)) => burst.append(&self.base, put, step, report)?,
                 (None, None) => {}

@@ -402,7 +402,9 @@ fn a_killed_rank_leaves_a_container_with_what_was_synced() {
     let _alone = alone();
     let mut behind = 0;
     let kills = kills();
-    for turn in 0..kills {
+    let mut turn = 0;
+    // A few kills may all come at quiet moments: then there are more, until one does not.
+    while turn < kills || (behind == 0 && turn < 10 * kills) {
         let dir = tempfile::tempdir().unwrap();
         let files = if turn % 2 == 0 { "process" } else { "node" };
         let job = killed(&["endless-log", files], dir.path(), turn % 40);
@@ -449,10 +451,10 @@ fn a_killed_rank_leaves_a_container_with_what_was_synced() {
         let ds = Dataset::open(&path).unwrap();
         assert_eq!(ds.numrecs(), records + 1);
         whole(&ds, "after another writer");
+        turn += 1;
     }
-    println!("of {kills} containers {behind} had more in them than was committed");
-    // A few kills may all have come at quiet moments; many do not.
-    assert!(behind > 0 || kills < 100);
+    println!("of {turn} containers {behind} had more in them than was committed");
+    assert!(behind > 0);
 }
 
 #[test]
