@@ -43,12 +43,13 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     }
     let page = match &arguments.command {
         None => &definition,
-        Some(name) => definition.find_subcommand(name).ok_or_else(|| {
-            let shown = definition.get_subcommands().filter(|c| !c.is_hide_set());
-            let names = shown.map(|c| c.get_name());
-            let near = esker::nearest::hint(name, names);
-            Failure::sentence(format_args!("there is no command \"{name}\"{near}"))
-        })?,
+        Some(name) => {
+            pages(&definition).find(|page| short_name(page) == *name).ok_or_else(|| {
+                let names: Vec<String> = pages(&definition).map(short_name).collect();
+                let near = esker::nearest::hint(name, names.iter().map(String::as_str));
+                Failure::sentence(format_args!("there is no command \"{name}\"{near}"))
+            })?
+        }
     };
     screen.write_all(&rendered(page)?)?;
     Ok(Outcome::Good)
@@ -84,9 +85,17 @@ fn rendered(page: &clap::Command) -> io::Result<Vec<u8>> {
 }
 
 fn pages(definition: &clap::Command) -> impl Iterator<Item = &clap::Command> {
-    let commands =
-        definition.get_subcommands().filter(|c| c.get_name() != "help" && !c.is_hide_set());
+    let shown = |command: &&clap::Command| command.get_name() != "help" && !command.is_hide_set();
+    let inner =
+        move |command| std::iter::once(command).chain(command.get_subcommands().filter(shown));
+    let commands = definition.get_subcommands().filter(shown).flat_map(inner);
     std::iter::once(definition).chain(commands)
+}
+
+/// The name without the program's: `info`, `simulate-owners`.
+fn short_name(page: &clap::Command) -> String {
+    let name = file_name(page);
+    name.strip_prefix("esker-").unwrap_or(&name).to_string()
 }
 
 fn file_name(page: &clap::Command) -> String {
