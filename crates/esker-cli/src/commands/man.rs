@@ -84,12 +84,14 @@ fn rendered(page: &clap::Command) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
+/// The page of the command, those of its commands, and of theirs.
 fn pages(definition: &clap::Command) -> impl Iterator<Item = &clap::Command> {
-    let shown = |command: &&clap::Command| command.get_name() != "help" && !command.is_hide_set();
-    let inner =
-        move |command| std::iter::once(command).chain(command.get_subcommands().filter(shown));
-    let commands = definition.get_subcommands().filter(shown).flat_map(inner);
-    std::iter::once(definition).chain(commands)
+    let with_inner = |command| std::iter::once(command).chain(shown(command));
+    std::iter::once(definition).chain(shown(definition).flat_map(with_inner))
+}
+
+fn shown(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
+    command.get_subcommands().filter(|c| c.get_name() != "help" && !c.is_hide_set())
 }
 
 /// The name without the program's: `info`, `simulate-owners`.

@@ -53,9 +53,9 @@ pub(super) struct Arguments {
     #[arg(value_parser = ranks)]
     ranks: Vec<u32>,
     /// Weights of the workload penalty
-    #[arg(long, value_name = "W,…", default_value_t = Weight(DEFAULT_WEIGHT), value_delimiter = ',')]
+    #[arg(long, value_name = "W,…", default_values_t = [DEFAULT_WEIGHT], value_delimiter = ',')]
     #[arg(value_parser = weight)]
-    weight: Vec<Weight>,
+    weight: Vec<f64>,
     /// Ranks that choose, each for a part of the chunks: auto (one for 65,536 accesses) or a number
     #[arg(long, value_name = "N", default_value = "auto", value_parser = homes)]
     homes: Homes,
@@ -73,16 +73,6 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-/// A weight that prints as it is written: `1`.
-#[derive(Debug, Clone, Copy)]
-struct Weight(f64);
-
-impl std::fmt::Display for Weight {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 fn pattern(name: &str) -> Result<Pattern, String> {
     let names: Vec<&str> = Pattern::ALL.iter().map(|pattern| pattern.name()).collect();
     Pattern::from_name(name).ok_or_else(|| format!("the patterns are {}", names.join(", ")))
@@ -94,9 +84,9 @@ fn ranks(text: &str) -> Result<u32, String> {
     ranks.ok_or_else(|| format!("write a number from 1 to {MOST_RANKS}, as 64, 4k or 1M"))
 }
 
-fn weight(text: &str) -> Result<Weight, String> {
+fn weight(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(number) if (0.0..=1e6).contains(&number) => Ok(Weight(number)),
+        Ok(number) if (0.0..=1e6).contains(&number) => Ok(number),
         _ => Err("write a number from 0 to 1000000".into()),
     }
 }
@@ -139,7 +129,7 @@ impl Origin {
 
 pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     let origins = origins(arguments)?;
-    let weights = arguments.weight.iter().map(|weight| Rule::Preference(weight.0));
+    let weights = arguments.weight.iter().map(|weight| Rule::Preference(*weight));
     let rules: Vec<Rule> = [Rule::LargestWriter].into_iter().chain(weights).collect();
     let columns = [
         ("pattern", Side::Left),
