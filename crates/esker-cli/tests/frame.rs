@@ -5,8 +5,19 @@ mod common;
 
 use common::{esker, good, run};
 
-const COMMANDS: [&str; 10] =
-    ["info", "dump", "gen", "check", "offsets", "copy", "diff", "demo", "completions", "man"];
+const COMMANDS: [&str; 11] = [
+    "info",
+    "dump",
+    "gen",
+    "check",
+    "offsets",
+    "copy",
+    "diff",
+    "demo",
+    "simulate",
+    "completions",
+    "man",
+];
 
 #[test]
 fn help_is_data_on_standard_output_with_an_example() {
@@ -24,7 +35,7 @@ fn help_is_data_on_standard_output_with_an_example() {
 
 #[test]
 fn a_wrong_call_is_one_line_on_standard_error_and_exit_code_2() {
-    let calls: [&[&str]; 8] = [
+    let calls: [&[&str]; 10] = [
         &["frobnicate"],
         &["info"],
         &["info", "--frobnicate", "x.nc"],
@@ -33,6 +44,8 @@ fn a_wrong_call_is_one_line_on_standard_error_and_exit_code_2() {
         &["gen", "-k", "nc4", "x.cdl"],
         &["copy", "a.nc", "b.nc", "--dim", "lat=5:5"],
         &["diff", "--atol", "-1", "a.nc", "b.nc"],
+        &["simulate", "frobnicate"],
+        &["simulate", "owners", "--ranks", "2M"],
     ];
     for call in calls {
         let run = run(call);

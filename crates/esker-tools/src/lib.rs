@@ -10,6 +10,7 @@
 //! - [`diff`]: what two files differ in, definitions and values.
 //! - [`offsets`]: where each variable and record lies in the file.
 //! - [`replay`]: a container of logs into the classic file that it stands for.
+//! - [`simulate`]: who would own which chunk, for as many ranks as one likes.
 //! - [`stats`]: the smallest, the largest and the mean value of a variable, its gaps.
 //!
 //! Two smaller ones serve these: [`blocks`] cuts a variable into pieces of bounded size, and
@@ -36,6 +37,7 @@ pub mod offsets;
 mod progress;
 pub mod replay;
 mod runs;
+pub mod simulate;
 mod source;
 pub mod stats;
 
