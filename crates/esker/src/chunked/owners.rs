@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use esker_comm::{Communicator, CommunicatorExt, Message};
 
-use super::policy::Assigner;
+use super::policy::{Assigner, first_of_home};
 use super::space::Space;
 use crate::error::{Error, Result};
 
@@ -74,7 +74,10 @@ pub(crate) fn assign(
     let units = || seen.chunk_by(|a, b| a.0 == b.0);
     let own_total: u64 = units().map(|unit| bytes_of(unit[0].0)).sum();
     let total = comm.sum_u64(own_total)?;
-    let mut assigner = Assigner::new(comm.size(), total, weight).scaled(homes);
+    let own_home = (0..homes).find(|h| rank_of_home(*h, homes, comm.size()) == me).unwrap_or(0);
+    let first = first_of_home(own_home, homes, comm.size());
+    let mut assigner =
+        Assigner::new(comm.size(), total, weight).scaled(homes).starting_at(first);
     let mut letters = Letters::default();
     let mut accesses = Vec::new();
     for unit in units() {
@@ -129,14 +132,17 @@ pub(crate) fn assign(
         return Err(Error::Garbled);
     }
     let rounds = comm.max_u64(owned.len() as u64)?;
-    debug_assert!(me < comm.size());
     Ok(Assigned { mine: found, owned, rounds })
 }
 
 /// The rank that decides about a chunk.
 fn home(address: u64, homes: u64, ranks: usize) -> usize {
     let mixed = address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-    ((mixed % homes) * ranks as u64 / homes) as usize
+    rank_of_home(mixed % homes, homes, ranks)
+}
+
+fn rank_of_home(home: u64, homes: u64, ranks: usize) -> usize {
+    (home * ranks as u64 / homes) as usize
 }
 
 /// Chunks in rounds of at most `buffer` bytes, or of one chunk.
