@@ -17,9 +17,10 @@ const COMPILATION: Duration = Duration::from_secs(120);
 const BUILDING: Duration = Duration::from_secs(3600);
 
 /// What all programs include.
-const SHARED: [(&str, &str); 2] = [
+const SHARED: [(&str, &str); 3] = [
     ("plan.h", include_str!("../peers/plan.h")),
     ("on_pnetcdf.h", include_str!("../peers/on_pnetcdf.h")),
+    ("chunked.h", include_str!("../peers/chunked.h")),
 ];
 
 /// A program that carries out plans with another library.
@@ -33,6 +34,10 @@ pub(crate) enum Program {
     Blobs,
     /// ADIOS2's BP5.
     Adios2,
+    /// Parallel HDF5.
+    Hdf5,
+    /// netCDF-C on parallel HDF5.
+    Netcdf4,
 }
 
 impl Program {
@@ -42,6 +47,8 @@ impl Program {
             Program::PnetcdfBurstBuffer => "pnetcdf-bb",
             Program::Blobs => "blobs",
             Program::Adios2 => "adios2",
+            Program::Hdf5 => "hdf5",
+            Program::Netcdf4 => "netcdf4",
         }
     }
 
@@ -50,17 +57,29 @@ impl Program {
             Program::Pnetcdf | Program::PnetcdfBurstBuffer => include_str!("../peers/pnetcdf.c"),
             Program::Blobs => include_str!("../peers/blobs.c"),
             Program::Adios2 => include_str!("../peers/adios2.c"),
+            Program::Hdf5 => include_str!("../peers/hdf5.c"),
+            Program::Netcdf4 => include_str!("../peers/netcdf4.c"),
         }
     }
 
     /// The script that builds a library which Debian has not, or not so, and where it puts it.
     fn library(self) -> Option<(&'static str, &'static str)> {
         match self {
-            Program::Pnetcdf | Program::Blobs => None,
+            Program::Pnetcdf | Program::Blobs | Program::Hdf5 | Program::Netcdf4 => None,
             Program::PnetcdfBurstBuffer => {
                 Some((include_str!("../peers/pnetcdf-bb.sh"), "pnetcdf-bb"))
             }
             Program::Adios2 => Some((include_str!("../peers/adios2.sh"), "adios2")),
+        }
+    }
+
+    /// The Debian package that has its library.
+    fn package(self) -> &'static str {
+        match self {
+            Program::Pnetcdf | Program::PnetcdfBurstBuffer | Program::Blobs => "libpnetcdf-dev",
+            Program::Adios2 => "none",
+            Program::Hdf5 => "libhdf5-openmpi-dev",
+            Program::Netcdf4 => "libnetcdf-mpi-dev",
         }
     }
 
@@ -76,9 +95,18 @@ impl Program {
         let own: &[&str] = match self {
             Program::Pnetcdf | Program::Blobs => &["-lpnetcdf"],
             Program::PnetcdfBurstBuffer => &["-DNEEDS_BURST_BUFFER", "-lpnetcdf"],
+            Program::Hdf5 => &["-I/usr/include/hdf5/openmpi", "-lhdf5_openmpi"],
+            Program::Netcdf4 => &["-lnetcdf_mpi"],
             Program::Adios2 => &["-DADIOS2_USE_MPI", "-ladios2_c_mpi", "-ladios2_c"],
         };
         flags.extend(own.iter().map(|flag| flag.to_string()));
+        if self == Program::Netcdf4 {
+            // Debian keeps the headers of the parallel build apart.
+            let mut ask = Command::new(COMPILER);
+            ask.arg("-print-multiarch");
+            let machine = process::output(ask, COMPILATION).unwrap_or_default();
+            flags.push(format!("-I/usr/lib/{}/netcdf/mpi/include", machine.trim()));
+        }
         flags
     }
 
@@ -98,8 +126,9 @@ impl Program {
         match (on_system, self.library()) {
             (Ok(()), _) => {}
             (Err(why), None) => {
-                let packages = "it needs OpenMPI's compiler and PnetCDF (libpnetcdf-dev)";
-                return Err(format!("the peer's program cannot be compiled ({packages}): {why}"));
+                let needs =
+                    format!("apt-get install libopenmpi-dev openmpi-bin {}", self.package());
+                return Err(format!("the peer's program cannot be compiled ({needs}): {why}"));
             }
             (Err(_), Some((script, folder))) => {
                 let prefix = cache.join(folder);

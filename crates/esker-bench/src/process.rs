@@ -17,7 +17,7 @@ pub(crate) fn output(mut command: Command, limit: Duration) -> Result<String, St
     let stderr = stderr.unwrap_or_default();
     match status {
         Err(error) => Err(format!("{program}: {error}")),
-        Ok(None) => Err(format!("{program} was ended after {} seconds", limit.as_secs())),
+        Ok(None) => Err(format!("did not finish in {} s", limit.as_secs())),
         Ok(Some(status)) if !status.success() => {
             let said =
                 stderr.lines().find(|line| !line.trim().is_empty() && !line.starts_with('-'));
