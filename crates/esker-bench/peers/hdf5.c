@@ -99,14 +99,25 @@ static void define(const Plan *plan)
     }
 }
 
-/* One call: `slabs` slabs of a request from the one numbered `first`. Returns how many elements. */
-static uint64_t call(const Var *v, const Request *r, uint64_t first, uint64_t slabs, char *at, hid_t how, int writing)
+/* What is selected in the file and in memory. Many variables of a step have the same list: the
+ * selection is made once for those that stand together. */
+static struct { const List *list; uint64_t record, first, slabs, elements; hid_t file, memory; } selected = {.file = -1};
+
+static void select_slabs(const Var *v, const Request *r, uint64_t first, uint64_t slabs)
 {
+    const List *list = r ? r->list : NULL;
+    uint64_t record = r ? r->record : no_record, elements = 0;
+    if (selected.file >= 0) {
+        if (slabs && selected.list == list && selected.record == record && selected.first == first &&
+            selected.slabs == slabs && H5Sextent_equal(selected.file, extent[v->id]) > 0)
+            return;
+        H5Sclose(selected.file);
+        H5Sclose(selected.memory);
+    }
     hid_t space = check(H5Scopy(extent[v->id]), v->name);
-    uint64_t elements = 0;
     for (uint64_t s = first; s < first + slabs; s++) {
         hsize_t start[64], count[64];
-        uint64_t more = slab_elements(r->list, s);
+        uint64_t more = slab_elements(list, s);
         SLAB_OF(r, s, start, count);
         if (more && v->dims)
             check(H5Sselect_hyperslab(space, elements ? H5S_SELECT_OR : H5S_SELECT_SET, start, NULL, count, NULL), v->name);
@@ -118,12 +129,23 @@ static uint64_t call(const Var *v, const Request *r, uint64_t first, uint64_t sl
         check(H5Sselect_none(space), v->name);
         check(H5Sselect_none(memory), v->name);
     }
-    herr_t status = writing ? H5Dwrite(dataset[v->id], type_of(v), memory, space, how, at)
-                            : H5Dread(dataset[v->id], type_of(v), memory, space, how, at);
+    selected.list = list;
+    selected.record = record;
+    selected.first = first;
+    selected.slabs = slabs;
+    selected.elements = elements;
+    selected.file = space;
+    selected.memory = memory;
+}
+
+/* One call: `slabs` slabs of a request from the one numbered `first`. Returns how many elements. */
+static uint64_t call(const Var *v, const Request *r, uint64_t first, uint64_t slabs, char *at, hid_t how, int writing)
+{
+    select_slabs(v, r, first, slabs);
+    herr_t status = writing ? H5Dwrite(dataset[v->id], type_of(v), selected.memory, selected.file, how, at)
+                            : H5Dread(dataset[v->id], type_of(v), selected.memory, selected.file, how, at);
     check(status, v->name);
-    H5Sclose(memory);
-    H5Sclose(space);
-    return elements;
+    return selected.elements;
 }
 
 static void transfer(const Plan *plan, int writing)

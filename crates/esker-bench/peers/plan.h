@@ -358,6 +358,8 @@ static int carry_out(int argc, char **argv, const Peer *peer)
         int length;
         MPI_Get_library_version(mpi, &length);
         mpi[strcspn(mpi, ",\n\"\\")] = 0;
+        for (char *c = mpi; *c; c++)
+            *c = *c < ' ' ? ' ' : *c;
         printf("{\"library\": \"%s, %s\", \"wrong\": %llu, \"bytes\": %llu, \"read_bytes\": %llu,\n"
                " \"write\": {\"open\": %.6f, \"define\": %.6f, \"data\": %.6f, \"sync\": %.6f, \"close\": %.6f},\n"
                " \"read\": {\"open\": %.6f, \"define\": 0, \"data\": %.6f, \"sync\": 0, \"close\": %.6f},\n"

@@ -54,3 +54,18 @@ fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<std::proce
         pause = (pause * 2).min(Duration::from_millis(50));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_too_long_is_ended_and_says_so() {
+        let mut sleep = Command::new("sleep");
+        sleep.arg("30");
+        let start = Instant::now();
+        let told = output(sleep, Duration::from_secs(1));
+        assert_eq!(told, Err("did not finish in 1 s".into()));
+        assert!(start.elapsed() < Duration::from_secs(20));
+    }
+}

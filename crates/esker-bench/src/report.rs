@@ -127,6 +127,13 @@ impl LibraryReport {
         Some(Spread { median: of(seconds.median), min, max })
     }
 
+    /// Megabytes (10^6) per second of writing with creating and defining the file, which is
+    /// when HDF5 writes fill values. Of the median time.
+    pub fn end_to_end(&self) -> Option<f64> {
+        let seconds = self.spread(Direction::Write, Phases::total)?.median;
+        Some(self.runs.first()?.bytes as f64 / 1e6 / seconds.max(1e-9))
+    }
+
     /// How many times smaller its files are than what was written.
     pub fn compression(&self) -> Option<f64> {
         let run = self.runs.first().filter(|_| self.stored > 0)?;
@@ -161,6 +168,7 @@ impl LibraryReport {
             "equal_data": self.equal,
             "stored_bytes": self.stored,
             "compression": self.compression(),
+            "write_end_to_end_mb_per_s": self.end_to_end(),
             "write": direction(Direction::Write),
             "read": direction(Direction::Read),
             "runs": self.runs.iter().map(Measurement::to_json).collect::<Vec<_>>(),
@@ -270,8 +278,16 @@ impl KernelReport {
         );
         let _ = writeln!(
             out,
-            "  {:<17} {:>22} {:>7} {:>22} {:>7} {:>12} {:>14} {:>8}",
-            "library", "write", "ratio", "read", "ratio", "open+define", "memory a rank", "smaller"
+            "  {:<17} {:>22} {:>7} {:>22} {:>7} {:>12} {:>14} {:>8} {:>10}",
+            "library",
+            "write",
+            "ratio",
+            "read",
+            "ratio",
+            "open+define",
+            "memory a rank",
+            "smaller",
+            "end-to-end"
         );
         for library in &self.libraries {
             let name = library.library.name();
@@ -293,7 +309,7 @@ impl KernelReport {
                 let mib = |bytes: u64| bytes >> 20;
                 let _ = writeln!(
                     out,
-                    "  {name:<17} {:>22} {:>7} {:>22} {:>7} {:>9.1} ms {:>14} {:>8.2}",
+                    "  {name:<17} {:>22} {:>7} {:>22} {:>7} {:>9.1} ms {:>14} {:>8.2} {:>10}",
                     speed(write),
                     ratio(Direction::Write),
                     speed(read),
@@ -301,6 +317,7 @@ impl KernelReport {
                     start.map_or(0.0, |s| s.median * 1e3),
                     format!("{} of {} MiB", mib(peak), mib(own)),
                     library.compression().unwrap_or(0.0),
+                    library.end_to_end().map_or("–".into(), |speed| format!("{speed:.0}")),
                 );
             }
             if let Some(fault) = &library.fault {

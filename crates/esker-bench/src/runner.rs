@@ -63,7 +63,7 @@ impl Library {
         match self {
             Library::Esker(_, layout) => layout.extension(),
             Library::Peer(Peer::Adios2) => "bp",
-            Library::Peer(Peer::Hdf5) => "h5",
+            Library::Peer(Peer::Hdf5 | Peer::Hdf5Mpich) => "h5",
             Library::Peer(_) | Library::Capi => "nc",
         }
     }
@@ -84,6 +84,8 @@ pub enum Peer {
     Adios2,
     /// Parallel HDF5 on OpenMPI, as Debian packages it, with the kernel's chunks.
     Hdf5,
+    /// The same program and library on MPICH.
+    Hdf5Mpich,
     /// netCDF-4: netCDF-C on that HDF5.
     Netcdf4,
     /// Plain `pwrite` and `pread` from the same kind of ranks as Esker's.
@@ -92,13 +94,14 @@ pub enum Peer {
 
 impl Peer {
     /// All.
-    pub const ALL: [Peer; 8] = [
+    pub const ALL: [Peer; 9] = [
         Peer::Pnetcdf,
         Peer::PnetcdfRomio,
         Peer::PnetcdfBurstBuffer,
         Peer::Blobs,
         Peer::Adios2,
         Peer::Hdf5,
+        Peer::Hdf5Mpich,
         Peer::Netcdf4,
         Peer::Posix,
     ];
@@ -112,6 +115,7 @@ impl Peer {
             Peer::Blobs => "blobs",
             Peer::Adios2 => "adios2",
             Peer::Hdf5 => "hdf5",
+            Peer::Hdf5Mpich => "hdf5-mpich",
             Peer::Netcdf4 => "netcdf4",
             Peer::Posix => "posix",
         }
@@ -129,6 +133,7 @@ impl Peer {
             Peer::Blobs => Some(Program::Blobs),
             Peer::Adios2 => Some(Program::Adios2),
             Peer::Hdf5 => Some(Program::Hdf5),
+            Peer::Hdf5Mpich => Some(Program::Hdf5Mpich),
             Peer::Netcdf4 => Some(Program::Netcdf4),
             Peer::Posix => None,
         }
@@ -201,7 +206,7 @@ impl Options {
 
     /// The filters of chunks, if variables have chunks.
     fn pipeline(&self) -> Option<&str> {
-        let natural = |peer: &Peer| matches!(peer, Peer::Hdf5 | Peer::Netcdf4);
+        let natural = |peer: &Peer| matches!(peer, Peer::Hdf5 | Peer::Hdf5Mpich | Peer::Netcdf4);
         match &self.chunks {
             Chunks::Kernel(pipeline) => Some(pipeline),
             Chunks::WhereNatural if self.peers.iter().any(natural) => Some(Chunks::USUAL),
@@ -425,8 +430,8 @@ impl Bench<'_> {
         file: &Path,
     ) -> Result<Measurement, String> {
         let Options { ranks, sync, limit, build_peers, .. } = *self.options;
-        let program = program.find(&peer::cache_folder(&self.options.dir), build_peers)?;
-        let mut command = peer::mpiexec(ranks);
+        let found = program.find(&peer::cache_folder(&self.options.dir), build_peers)?;
+        let mut command = program.launch(ranks, &found);
         if let Some(folder) = library {
             command.env("LD_LIBRARY_PATH", folder);
         }
@@ -438,7 +443,7 @@ impl Bench<'_> {
             fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
             command.env("PNETCDF_HINTS", peer::burst_buffer_hints(&folder));
         }
-        command.arg(program).arg(&plans.written).arg(file);
+        command.arg(found).arg(&plans.written).arg(file);
         command.arg(if sync { "sync" } else { "nosync" }).args(&plans.read);
         parse(&process::output(command, limit)?)
     }
