@@ -47,10 +47,10 @@ pub(crate) enum Program {
     Blobs,
     /// ADIOS2's BP5.
     Adios2,
-    /// Parallel HDF5.
+    /// Parallel HDF5 on MPICH.
     Hdf5,
-    /// The same program on MPICH.
-    Hdf5Mpich,
+    /// The same program on OpenMPI.
+    Hdf5OpenMpi,
     /// netCDF-C on parallel HDF5.
     Netcdf4,
 }
@@ -62,8 +62,8 @@ impl Program {
             Program::PnetcdfBurstBuffer => "pnetcdf-bb",
             Program::Blobs => "blobs",
             Program::Adios2 => "adios2",
+            Program::Hdf5OpenMpi => "hdf5-openmpi",
             Program::Hdf5 => "hdf5",
-            Program::Hdf5Mpich => "hdf5-mpich",
             Program::Netcdf4 => "netcdf4",
         }
     }
@@ -73,7 +73,7 @@ impl Program {
             Program::Pnetcdf | Program::PnetcdfBurstBuffer => include_str!("../peers/pnetcdf.c"),
             Program::Blobs => include_str!("../peers/blobs.c"),
             Program::Adios2 => include_str!("../peers/adios2.c"),
-            Program::Hdf5 | Program::Hdf5Mpich => include_str!("../peers/hdf5.c"),
+            Program::Hdf5OpenMpi | Program::Hdf5 => include_str!("../peers/hdf5.c"),
             Program::Netcdf4 => include_str!("../peers/netcdf4.c"),
         }
     }
@@ -90,14 +90,14 @@ impl Program {
     }
 
     fn mpi(self) -> Mpi {
-        if self == Program::Hdf5Mpich { Mpi::Mpich } else { Mpi::OpenMpi }
+        if self == Program::Hdf5 { Mpi::Mpich } else { Mpi::OpenMpi }
     }
 
     /// The Debian packages that it is compiled and run with.
     fn packages(self) -> &'static str {
         match self {
-            Program::Hdf5 => "openmpi-bin libhdf5-openmpi-dev",
-            Program::Hdf5Mpich => "mpich libhdf5-mpich-dev",
+            Program::Hdf5OpenMpi => "openmpi-bin libhdf5-openmpi-dev",
+            Program::Hdf5 => "mpich libhdf5-mpich-dev",
             Program::Netcdf4 => "openmpi-bin libnetcdf-mpi-dev",
             _ => "openmpi-bin libopenmpi-dev libpnetcdf-dev",
         }
@@ -115,8 +115,8 @@ impl Program {
         let own: &[&str] = match self {
             Program::Pnetcdf | Program::Blobs => &["-lpnetcdf"],
             Program::PnetcdfBurstBuffer => &["-DNEEDS_BURST_BUFFER", "-lpnetcdf"],
-            Program::Hdf5 => &["-I/usr/include/hdf5/openmpi", "-lhdf5_openmpi"],
-            Program::Hdf5Mpich => &["-I/usr/include/hdf5/mpich", "-lhdf5_mpich"],
+            Program::Hdf5OpenMpi => &["-I/usr/include/hdf5/openmpi", "-lhdf5_openmpi"],
+            Program::Hdf5 => &["-I/usr/include/hdf5/mpich", "-lhdf5_mpich"],
             Program::Netcdf4 => &["-lnetcdf_mpi"],
             Program::Adios2 => &["-DADIOS2_USE_MPI", "-ladios2_c_mpi", "-ladios2_c"],
         };
@@ -137,7 +137,8 @@ impl Program {
         // Who comes second finds what the first has made.
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _guard = ONE_AT_A_TIME.lock();
-        let text: String = SHARED.iter().map(|(_, text)| *text).chain([self.source()]).collect();
+        let own = [self.source(), self.mpi().compiler()];
+        let text: String = SHARED.iter().map(|(_, text)| *text).chain(own).collect();
         let program = cache.join(format!("{}-{:016x}", self.name(), fingerprint(&text)));
         if program.is_file() {
             return Ok(program);

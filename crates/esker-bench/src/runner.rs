@@ -63,7 +63,7 @@ impl Library {
         match self {
             Library::Esker(_, layout) => layout.extension(),
             Library::Peer(Peer::Adios2) => "bp",
-            Library::Peer(Peer::Hdf5 | Peer::Hdf5Mpich) => "h5",
+            Library::Peer(Peer::Hdf5OpenMpi | Peer::Hdf5) => "h5",
             Library::Peer(_) | Library::Capi => "nc",
         }
     }
@@ -82,10 +82,10 @@ pub enum Peer {
     Blobs,
     /// ADIOS2's BP5, a block for each request.
     Adios2,
-    /// Parallel HDF5 on OpenMPI, as Debian packages it, with the kernel's chunks.
+    /// Parallel HDF5 on MPICH, as Debian packages it, with the kernel's chunks.
     Hdf5,
-    /// The same program and library on MPICH.
-    Hdf5Mpich,
+    /// The same program and library on OpenMPI. Slower where there are more ranks than cores.
+    Hdf5OpenMpi,
     /// netCDF-4: netCDF-C on that HDF5.
     Netcdf4,
     /// Plain `pwrite` and `pread` from the same kind of ranks as Esker's.
@@ -101,7 +101,7 @@ impl Peer {
         Peer::Blobs,
         Peer::Adios2,
         Peer::Hdf5,
-        Peer::Hdf5Mpich,
+        Peer::Hdf5OpenMpi,
         Peer::Netcdf4,
         Peer::Posix,
     ];
@@ -114,8 +114,8 @@ impl Peer {
             Peer::PnetcdfBurstBuffer => "pnetcdf-bb",
             Peer::Blobs => "blobs",
             Peer::Adios2 => "adios2",
+            Peer::Hdf5OpenMpi => "hdf5-openmpi",
             Peer::Hdf5 => "hdf5",
-            Peer::Hdf5Mpich => "hdf5-mpich",
             Peer::Netcdf4 => "netcdf4",
             Peer::Posix => "posix",
         }
@@ -132,8 +132,8 @@ impl Peer {
             Peer::PnetcdfBurstBuffer => Some(Program::PnetcdfBurstBuffer),
             Peer::Blobs => Some(Program::Blobs),
             Peer::Adios2 => Some(Program::Adios2),
+            Peer::Hdf5OpenMpi => Some(Program::Hdf5OpenMpi),
             Peer::Hdf5 => Some(Program::Hdf5),
-            Peer::Hdf5Mpich => Some(Program::Hdf5Mpich),
             Peer::Netcdf4 => Some(Program::Netcdf4),
             Peer::Posix => None,
         }
@@ -206,7 +206,7 @@ impl Options {
 
     /// The filters of chunks, if variables have chunks.
     fn pipeline(&self) -> Option<&str> {
-        let natural = |peer: &Peer| matches!(peer, Peer::Hdf5 | Peer::Hdf5Mpich | Peer::Netcdf4);
+        let natural = |peer: &Peer| matches!(peer, Peer::Hdf5OpenMpi | Peer::Hdf5 | Peer::Netcdf4);
         match &self.chunks {
             Chunks::Kernel(pipeline) => Some(pipeline),
             Chunks::WhereNatural if self.peers.iter().any(natural) => Some(Chunks::USUAL),

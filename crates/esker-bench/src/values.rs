@@ -4,7 +4,7 @@
 //! peers' programs, and exact in each type. So every reader can verify what it read, and files
 //! of different libraries can be compared. What is to be compressed is like what programs write
 //! ([`Data`]): deflate makes a field of 8-byte numbers half as large, as it did with the
-//! paper's recorded ones (ratios of 2.0 to 2.7), and columns of events a fifth.
+//! paper's recorded ones (ratios of 2.0 to 2.7), and columns of events a quarter (4.9).
 
 use crate::plan::{Data, Element, Plan, RankPlan, Request, Var};
 

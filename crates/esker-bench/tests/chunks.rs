@@ -176,7 +176,7 @@ fn values_that_compress_are_the_same_in_the_peers_programs() {
 
 #[test]
 fn hdf5_reads_back_every_kernel_that_it_compressed() {
-    for peer in [Peer::Hdf5, Peer::Hdf5Mpich] {
+    for peer in [Peer::Hdf5, Peer::Hdf5OpenMpi] {
         let (_dir, mut options) = options(&[peer], 3);
         // A collective call for each of a thousand transfers, and a chunk written anew in each.
         options.kernels.retain(|kernel| *kernel != Kernel::StridedCalls);

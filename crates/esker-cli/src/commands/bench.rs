@@ -26,8 +26,8 @@ synthetic.
 Peers: pnetcdf and pnetcdf-romio (PnetCDF on OpenMPI's two MPI-IO layers; compiled when first
 needed, from Debian's libpnetcdf-dev and OpenMPI), pnetcdf-bb (with PnetCDF's burst buffer, in the
 same directory), blobs (one contiguous blob for each variable and rank through PnetCDF, as E3SM
-does), adios2 (BP5), hdf5, hdf5-mpich and netcdf4 (parallel HDF5 on two MPIs and netCDF-C, from
-Debian's libhdf5-openmpi-dev, libhdf5-mpich-dev and libnetcdf-mpi-dev), posix (plain pwrite and pread). Libraries that Debian has not are built in
+does), adios2 (BP5), hdf5, hdf5-openmpi and netcdf4 (parallel HDF5 on two MPIs and netCDF-C, from
+Debian's libhdf5-mpich-dev, libhdf5-openmpi-dev and libnetcdf-mpi-dev), posix (plain pwrite and pread). Libraries that Debian has not are built in
 the cache from their source when first asked for: minutes for pnetcdf-bb, more for adios2.
 
 A ratio is Esker's bandwidth, in the first layout, over the other's, of medians, from the first
@@ -77,7 +77,7 @@ pub(super) struct Arguments {
     /// The longest that one run may take, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
-    /// Libraries to compare with: pnetcdf, pnetcdf-romio, pnetcdf-bb, blobs, adios2, hdf5, hdf5-mpich, netcdf4, posix, or none
+    /// Libraries to compare with: pnetcdf, pnetcdf-romio, pnetcdf-bb, blobs, adios2, hdf5, hdf5-openmpi, netcdf4, posix, or none
     #[arg(long, value_name = "PEER,…", default_value = "pnetcdf", value_delimiter = ',')]
     peer: Vec<String>,
     /// What ranks are: threads or mpi (with both, the first is what peers are compared with)
