@@ -18,6 +18,7 @@
 mod map;
 mod pattern;
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use esker::owners::{Assigner, LargestWriter, first_of_home};
@@ -151,20 +152,21 @@ pub fn simulate(
 /// choosing.
 #[derive(Default)]
 struct Batch {
-    /// Bytes, and where its accesses end.
-    chunks: Vec<(u64, usize)>,
+    /// Bytes, and where its accesses are.
+    chunks: Vec<(u64, Range<usize>)>,
     accesses: Vec<(u32, u64)>,
     owners: Vec<u32>,
 }
 
 impl Batch {
     fn push(&mut self, bytes: u64, accesses: &[(u32, u64)]) {
+        let begin = self.accesses.len();
         self.accesses.extend_from_slice(accesses);
-        self.chunks.push((bytes, self.accesses.len()));
+        self.chunks.push((bytes, begin..self.accesses.len()));
     }
 
     fn is_full(&self) -> bool {
-        self.accesses.len() >= 1 << 14
+        self.accesses.len() >= 1 << 20
     }
 
     fn clear(&mut self) {
@@ -174,17 +176,12 @@ impl Batch {
     }
 
     fn iter(&self) -> impl Iterator<Item = (u64, &[(u32, u64)])> {
-        let mut begin = 0;
-        self.chunks.iter().map(move |(bytes, end)| {
-            let accesses = &self.accesses[begin..*end];
-            begin = *end;
-            (*bytes, accesses)
-        })
+        self.chunks.iter().map(|(bytes, place)| (*bytes, &self.accesses[place.clone()]))
     }
 }
 
 enum Chooser {
-    /// One for each home, and the number of the next chunk.
+    /// One for each home, and the home of the next chunk.
     Preference(Vec<Assigner>, usize),
     LargestWriter(LargestWriter),
 }
@@ -212,11 +209,17 @@ impl Chooser {
                 owners.extend(batch.iter().map(|(_, accesses)| rule.owner(accesses)));
             }
             Chooser::Preference(homes, next) => {
-                let count = homes.len();
-                for (bytes, accesses) in batch.iter() {
-                    owners.push(homes[*next].owner(bytes, accesses));
-                    *next = (*next + 1) % count;
+                let (count, chunks) = (homes.len(), batch.chunks.len());
+                owners.resize(chunks, 0);
+                // Home by home, as each has its table in the cache of a processor of its own.
+                for (i, home) in homes.iter_mut().enumerate() {
+                    let first = (i + count - *next) % count;
+                    for number in (first..chunks).step_by(count) {
+                        let (bytes, place) = &batch.chunks[number];
+                        owners[number] = home.owner(*bytes, &batch.accesses[place.clone()]);
+                    }
                 }
+                *next = (*next + chunks) % count;
             }
         }
         let time = begun.elapsed();
