@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use esker::owners::{Assigner, LargestWriter, first_of_home};
 
 pub use map::{MapError, Maps};
-pub use pattern::{Pattern, Setting, Workload};
+pub use pattern::{Pattern, Setting, Visit, Workload};
 
 use crate::Progress;
 
