@@ -181,8 +181,8 @@ impl Batch {
 }
 
 enum Chooser {
-    /// One for each home, and the home of the next chunk.
-    Preference(Vec<Assigner>, usize),
+    /// One for each home, and where the next chunk begins if all lie one behind the other.
+    Preference(Vec<Assigner>, u64),
     LargestWriter(LargestWriter),
 }
 
@@ -203,29 +203,39 @@ impl Chooser {
 
     fn choose(&mut self, batch: &mut Batch) -> Duration {
         let mut owners = std::mem::take(&mut batch.owners);
-        let begun = Instant::now();
-        match self {
+        let time = match self {
             Chooser::LargestWriter(rule) => {
+                let begun = Instant::now();
                 owners.extend(batch.iter().map(|(_, accesses)| rule.owner(accesses)));
+                begun.elapsed()
             }
-            Chooser::Preference(homes, next) => {
-                let (count, chunks) = (homes.len(), batch.chunks.len());
-                owners.resize(chunks, 0);
-                // Home by home, as each has its table in the cache of a processor of its own.
-                for (i, home) in homes.iter_mut().enumerate() {
-                    let first = (i + count - *next) % count;
-                    for number in (first..chunks).step_by(count) {
-                        let (bytes, place) = &batch.chunks[number];
-                        owners[number] = home.owner(*bytes, &batch.accesses[place.clone()]);
-                    }
+            Chooser::Preference(homes, address) => {
+                let mut order: Vec<(usize, usize)> = Vec::with_capacity(batch.chunks.len());
+                for (number, (bytes, _)) in batch.chunks.iter().enumerate() {
+                    order.push((home_of(*address, homes.len()), number));
+                    *address += bytes;
                 }
-                *next = (*next + chunks) % count;
+                // Home by home, as each has its table in the cache of a processor of its own.
+                order.sort_unstable();
+                owners.resize(order.len(), 0);
+                let begun = Instant::now();
+                for (home, number) in order {
+                    let (bytes, place) = &batch.chunks[number];
+                    owners[number] = homes[home].owner(*bytes, &batch.accesses[place.clone()]);
+                }
+                begun.elapsed()
             }
-        }
-        let time = begun.elapsed();
+        };
         batch.owners = owners;
         time
     }
+}
+
+/// The home of the chunk at this address: mixed, as in a real write, so that the chunks of a rank
+/// do not all have the same one.
+fn home_of(address: u64, homes: usize) -> usize {
+    let mixed = address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    (mixed % homes as u64) as usize
 }
 
 struct Tally {
