@@ -32,7 +32,7 @@ use crate::Progress;
 pub const MOST_RANKS: u32 = 1 << 20;
 
 /// Accesses that one home has.
-const ACCESSES_OF_HOME: u64 = 65_536;
+const ACCESSES_OF_HOME: u64 = 4 << 20;
 
 /// How owners are chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
