@@ -5,8 +5,19 @@ mod common;
 
 use common::{esker, good, run};
 
-const COMMANDS: [&str; 10] =
-    ["info", "dump", "gen", "check", "offsets", "copy", "diff", "demo", "completions", "man"];
+const COMMANDS: [&str; 11] = [
+    "info",
+    "dump",
+    "gen",
+    "check",
+    "offsets",
+    "copy",
+    "refs",
+    "diff",
+    "demo",
+    "completions",
+    "man",
+];
 
 #[test]
 fn help_is_data_on_standard_output_with_an_example() {

@@ -9,6 +9,7 @@
 //! - [`copy`]: a file, or chosen variables and ranges of it, into a file of any version.
 //! - [`diff`]: what two files differ in, definitions and values.
 //! - [`offsets`]: where each variable and record lies in the file.
+//! - [`refs`]: references with which xarray and Zarr read the file without Esker.
 //! - [`replay`]: a container of logs into the classic file that it stands for.
 //! - [`stats`]: the smallest, the largest and the mean value of a variable, its gaps.
 //!
@@ -34,6 +35,7 @@ pub mod copy;
 pub mod diff;
 pub mod offsets;
 mod progress;
+pub mod refs;
 pub mod replay;
 mod runs;
 mod source;

@@ -1,0 +1,156 @@
+//! One variable as a Zarr array: its shape, its chunks, and where they lie.
+
+use esker::{Dataset, ExternalType, Result, Schema, Values, VarId, Variable};
+use esker_codec::ZarrCodecs;
+
+use super::LeftOut;
+use super::grid::{CUT_ABOVE, Grid, cut};
+use super::metadata::own_fill;
+
+/// A variable that Zarr can read.
+#[derive(Debug, Clone)]
+pub(super) struct Array {
+    pub(super) var: VarId,
+    pub(super) name: String,
+    pub(super) ty: ExternalType,
+    pub(super) shape: Vec<u64>,
+    pub(super) chunk: Vec<u64>,
+    pub(super) codecs: ZarrCodecs,
+    /// What stands for a chunk that is not there, and what xarray takes for missing.
+    pub(super) fill: Option<Values>,
+    /// Chunks that have a place.
+    pub(super) chunks: u64,
+    pub(super) note: Option<String>,
+    source: Source,
+}
+
+/// Where a chunk lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) offset: u64,
+    pub(super) size: u64,
+}
+
+/// How the places are known.
+#[derive(Debug, Clone)]
+enum Source {
+    /// `in_record` chunks of `size` bytes one behind the other, from `begin` on and again after
+    /// each `stride` bytes.
+    Regular { begin: u64, size: u64, in_record: u64, stride: u64 },
+}
+
+impl Array {
+    /// The variable as an array, or why it cannot be one.
+    pub(super) fn of(dataset: &Dataset, var: VarId) -> Result<std::result::Result<Array, LeftOut>> {
+        let variable = dataset.variable(var)?;
+        let left_out = |why| Ok(Err(LeftOut { name: variable.name.to_string(), why }));
+        // Zarr takes names for paths, and its own files begin with a full stop.
+        if variable.name.starts_with('.') || variable.name.contains(['/', '\\']) {
+            return left_out("Zarr cannot have its name".into());
+        }
+        match Array::regular(dataset, var, variable)? {
+            Ok(array) => Ok(Ok(array)),
+            Err(why) => left_out(why),
+        }
+    }
+
+    /// A variable whose elements lie as a classic file has them.
+    fn regular(
+        dataset: &Dataset,
+        var: VarId,
+        variable: &Variable,
+    ) -> Result<std::result::Result<Array, String>> {
+        let header = dataset.header();
+        let Some(place) = header.place(var) else { return Ok(Err("it has no place".into())) };
+        let shape = dataset.schema().shape(variable, dataset.numrecs());
+        let stride = header.layout.record_size;
+        let width = variable.ty.size();
+        let is_record = dataset.schema().is_record(variable);
+        // The records of a lone record variable lie one behind the other.
+        let (chunk, records) = match is_record && stride != place.bytes {
+            true => {
+                let within = cut(shape.get(1..).unwrap_or_default(), width, CUT_ABOVE);
+                (std::iter::once(1).chain(within).collect(), dataset.numrecs())
+            }
+            false => (cut(&shape, width, CUT_ABOVE), 1),
+        };
+        let size = chunk.iter().fold(width, |bytes, &len| bytes.saturating_mul(len));
+        let chunks = Grid::of(&shape, &chunk).len();
+        let in_record = chunks.checked_div(records).unwrap_or(0);
+        // Where the last chunk ends, which a hostile header may put anywhere.
+        let end = records.checked_sub(1).and_then(|before| {
+            let before = before.checked_mul(stride)?;
+            place.begin.checked_add(before)?.checked_add(in_record.checked_mul(size)?)
+        });
+        let file_len = dataset.file_len()?;
+        if chunks > 0 && end.is_none_or(|end| end > file_len) {
+            return Ok(Err(format!(
+                "the file ends before it, after {file_len} bytes (`esker check` tells more)"
+            )));
+        }
+        Ok(Ok(Array {
+            var,
+            name: variable.name.to_string(),
+            ty: variable.ty,
+            shape,
+            chunk,
+            codecs: ZarrCodecs { filters: "null".into(), compressor: "null".into() },
+            fill: own_fill(variable).cloned(),
+            chunks,
+            note: decomposed(dataset, var)?,
+            source: Source::Regular { begin: place.begin, size, in_record, stride },
+        }))
+    }
+
+    pub(super) fn grid(&self) -> Grid {
+        Grid::of(&self.shape, &self.chunk)
+    }
+
+    /// Chunks that have no place, and are all fill values.
+    pub(super) fn missing(&self) -> u64 {
+        self.grid().len().saturating_sub(self.chunks)
+    }
+
+    /// Tells of every chunk that has a place, in C order.
+    pub(super) fn each<E: From<esker::Error>>(
+        &self,
+        _dataset: &Dataset,
+        mut tell: impl FnMut(&[u64], Place) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        match self.source {
+            Source::Regular { begin, size, in_record, stride } => {
+                let grid = self.grid();
+                let mut index = vec![0; self.shape.len()];
+                for number in 0..self.chunks {
+                    let (record, within) = (number / in_record.max(1), number % in_record.max(1));
+                    // `regular` has seen that the last one is in the file.
+                    let offset = begin + record * stride + within * size;
+                    tell(&index, Place { offset, size })?;
+                    grid.advance(&mut index);
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// What is to be said of a decomposed variable, which others see as it is stored.
+fn decomposed(dataset: &Dataset, var: VarId) -> Result<Option<String>> {
+    let map = dataset.decomposition(var)?;
+    Ok(map.map(|map| {
+        format!(
+            "it is decomposed by {}, and others see it as it is stored (`esker copy --canonical` \
+             makes an ordinary variable of it)",
+            map.name
+        )
+    }))
+}
+
+/// All variables of these names, or all there are.
+pub(super) fn chosen(dataset: &Dataset, names: &[String]) -> Result<Vec<VarId>> {
+    let schema: &Schema = dataset.schema();
+    if names.is_empty() {
+        return Ok((0..schema.vars.len()).map(VarId).collect());
+    }
+    names.iter().map(|name| dataset.var(name)).collect()
+}
