@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use esker_tools::refs::{self, Form, Location, RefsError, RefsOptions, Written};
 use serde_json::json;
 
+use crate::arguments;
 use crate::failure::{Ended, Failure, Outcome};
 use crate::terminal::quantity::{grouped, plural};
 use crate::terminal::{Screen, json, say};
@@ -14,8 +15,9 @@ use crate::terminal::{Screen, json, say};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 References say where in the file each chunk lies and how it was compressed (Kerchunk's form, with
-metadata of Zarr 2). Nothing is copied. A variable that Zarr cannot read is left out, and that
-is said on standard error.
+metadata of Zarr 2). Values are copied of record variables alone that have next to nothing in each
+record, such as times. A variable that Zarr cannot read is left out, and that is said on
+standard error.
 
 Examples:
   esker refs run.nc                            writes run.nc.json
@@ -42,6 +44,9 @@ pub(super) struct Arguments {
     /// These variables only
     #[arg(short = 'v', long, value_name = "NAME,…", value_delimiter = ',')]
     vars: Vec<String>,
+    /// Copy record variables that have at most so many bytes in a record; 0 copies none
+    #[arg(long, value_name = "BYTES", default_value = "32", value_parser = arguments::size)]
+    inline: u64,
     /// Replace OUT if it exists
     #[arg(short = 'O', long, alias = "force")]
     overwrite: bool,
@@ -65,6 +70,7 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
             None => Location::Here,
         },
         vars: arguments.vars.clone(),
+        inline: arguments.inline,
         overwrite: arguments.overwrite,
         ..RefsOptions::default()
     };

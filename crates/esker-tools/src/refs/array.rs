@@ -2,6 +2,7 @@
 
 use esker::{Dataset, ExternalType, Result, Schema, Values, VarId, Variable};
 use esker_codec::ZarrCodecs;
+use esker_store::File;
 
 use super::LeftOut;
 use super::grid::{CUT_ABOVE, Grid, cut};
@@ -24,11 +25,11 @@ pub(super) struct Array {
     source: Source,
 }
 
-/// Where a chunk lies.
+/// A chunk: where it lies, or its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) offset: u64,
-    pub(super) size: u64,
+pub(super) enum Content<'a> {
+    At { offset: u64, size: u64 },
+    Inline(&'a [u8]),
 }
 
 /// How the places are known.
@@ -37,18 +38,24 @@ enum Source {
     /// `in_record` chunks of `size` bytes one behind the other, from `begin` on and again after
     /// each `stride` bytes.
     Regular { begin: u64, size: u64, in_record: u64, stride: u64 },
+    /// Small records, which are copied: `together` of them, of `size` bytes each, are a chunk.
+    Records { begin: u64, size: u64, together: u64, stride: u64 },
 }
 
 impl Array {
     /// The variable as an array, or why it cannot be one.
-    pub(super) fn of(dataset: &Dataset, var: VarId) -> Result<std::result::Result<Array, LeftOut>> {
+    pub(super) fn of(
+        dataset: &Dataset,
+        var: VarId,
+        inline: u64,
+    ) -> Result<std::result::Result<Array, LeftOut>> {
         let variable = dataset.variable(var)?;
         let left_out = |why| Ok(Err(LeftOut { name: variable.name.to_string(), why }));
         // Zarr takes names for paths, and its own files begin with a full stop.
         if variable.name.starts_with('.') || variable.name.contains(['/', '\\']) {
             return left_out("Zarr cannot have its name".into());
         }
-        match Array::regular(dataset, var, variable)? {
+        match Array::regular(dataset, var, variable, inline)? {
             Ok(array) => Ok(Ok(array)),
             Err(why) => left_out(why),
         }
@@ -59,6 +66,7 @@ impl Array {
         dataset: &Dataset,
         var: VarId,
         variable: &Variable,
+        inline: u64,
     ) -> Result<std::result::Result<Array, String>> {
         let header = dataset.header();
         let Some(place) = header.place(var) else { return Ok(Err("it has no place".into())) };
@@ -88,6 +96,16 @@ impl Array {
                 "the file ends before it, after {file_len} bytes (`esker check` tells more)"
             )));
         }
+        let mut source = Source::Regular { begin: place.begin, size, in_record, stride };
+        let mut chunk: Vec<u64> = chunk;
+        let mut chunks = chunks;
+        let small = place.bytes <= inline && records.saturating_mul(place.bytes) <= INLINE_MOST;
+        if let (true, Some(first)) = (records > 1 && small, chunk.first_mut()) {
+            let together = (INLINE_CHUNK / place.bytes.max(1)).clamp(1, records);
+            *first = together;
+            chunks = records.div_ceil(together);
+            source = Source::Records { begin: place.begin, size: place.bytes, together, stride };
+        }
         Ok(Ok(Array {
             var,
             name: variable.name.to_string(),
@@ -98,7 +116,7 @@ impl Array {
             fill: own_fill(variable).cloned(),
             chunks,
             note: decomposed(dataset, var)?,
-            source: Source::Regular { begin: place.begin, size, in_record, stride },
+            source,
         }))
     }
 
@@ -111,26 +129,88 @@ impl Array {
         self.grid().len().saturating_sub(self.chunks)
     }
 
-    /// Tells of every chunk that has a place, in C order.
+    /// Tells of every chunk that there is, in C order.
     pub(super) fn each<E: From<esker::Error>>(
         &self,
-        _dataset: &Dataset,
-        mut tell: impl FnMut(&[u64], Place) -> std::result::Result<(), E>,
+        dataset: &Dataset,
+        mut tell: impl FnMut(&[u64], Content<'_>) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
+        let grid = self.grid();
+        let mut index = vec![0; self.shape.len()];
         match self.source {
             Source::Regular { begin, size, in_record, stride } => {
-                let grid = self.grid();
-                let mut index = vec![0; self.shape.len()];
                 for number in 0..self.chunks {
                     let (record, within) = (number / in_record.max(1), number % in_record.max(1));
                     // `regular` has seen that the last one is in the file.
                     let offset = begin + record * stride + within * size;
-                    tell(&index, Place { offset, size })?;
+                    tell(&index, Content::At { offset, size })?;
                     grid.advance(&mut index);
                 }
-                Ok(())
+            }
+            Source::Records { begin, size, together, stride } => {
+                let file = dataset.classic_file()?;
+                let mut window = Window::new(&*file);
+                // A chunk is whole; behind the last record are zeros that nobody sees.
+                let mut bytes = vec![0; (together * size) as usize];
+                let records = self.shape.first().copied().unwrap_or(0);
+                for first in (0..records).step_by(together.max(1) as usize) {
+                    bytes.fill(0);
+                    let here = first..records.min(first + together);
+                    for (record, out) in here.zip(bytes.chunks_exact_mut(size.max(1) as usize)) {
+                        window.read(begin + record * stride, out).map_err(esker::Error::from)?;
+                    }
+                    tell(&index, Content::Inline(&bytes))?;
+                    grid.advance(&mut index);
+                }
             }
         }
+        Ok(())
+    }
+}
+
+/// Bytes of a chunk that is copied.
+const INLINE_CHUNK: u64 = 1 << 20;
+/// Most bytes of a variable that is copied.
+const INLINE_MOST: u64 = 64 << 20;
+
+/// Reads small pieces that come one behind the other by larger reads, where they are close.
+struct Window<'a> {
+    file: &'a dyn File,
+    at: u64,
+    bytes: Vec<u8>,
+    last: u64,
+}
+
+impl<'a> Window<'a> {
+    const LEN: usize = 1 << 20;
+    /// A page costs as much as a byte of it.
+    const CLOSE: u64 = 4096;
+
+    fn new(file: &'a dyn File) -> Window<'a> {
+        Window { file, at: 0, bytes: Vec::new(), last: 0 }
+    }
+
+    fn read(&mut self, offset: u64, out: &mut [u8]) -> esker_store::Result<()> {
+        let begin = offset.checked_sub(self.at).and_then(|begin| usize::try_from(begin).ok());
+        let held = |begin: usize| self.bytes.get(begin..begin.checked_add(out.len())?);
+        if let Some(bytes) = begin.and_then(held) {
+            out.copy_from_slice(bytes);
+            return Ok(());
+        }
+        let close = offset.saturating_sub(self.last) <= Window::CLOSE;
+        self.last = offset;
+        if !close {
+            // What lies beyond the end stays zero; `regular` has seen that nothing does.
+            return self.file.read_at(offset, out).map(drop);
+        }
+        self.bytes.resize(Window::LEN.max(out.len()), 0);
+        let n = self.file.read_at(offset, &mut self.bytes);
+        self.at = offset;
+        self.bytes.truncate(*n.as_ref().unwrap_or(&0));
+        n?;
+        let n = out.len().min(self.bytes.len());
+        out[..n].copy_from_slice(&self.bytes[..n]);
+        Ok(())
     }
 }
 

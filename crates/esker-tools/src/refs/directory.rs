@@ -10,9 +10,9 @@ use std::sync::Arc;
 
 use esker_store::{CreateMode, Store};
 
-use super::array::{Array, Place};
+use super::array::{Array, Content};
 use super::grid::Grid;
-use super::metadata::quoted;
+use super::metadata::{base64, quoted};
 use super::parquet::{self, Row};
 use super::sink::{Growing, Sink, failed};
 
@@ -86,7 +86,7 @@ impl Sink for Directory {
         Ok(())
     }
 
-    fn chunk(&mut self, index: &[u64], place: Place) -> io::Result<()> {
+    fn chunk(&mut self, index: &[u64], content: Content<'_>) -> io::Result<()> {
         let Some(array) = &mut self.array else { return Ok(()) };
         let number = array.grid.number(index);
         let (file, row) = match number.map(|n| (n / self.rows as u64, n % self.rows as u64)) {
@@ -102,8 +102,11 @@ impl Sink for Directory {
         while array.file < file {
             array.write(&*self.store, &self.url, self.rows)?;
         }
-        array.rows.resize(row as usize, Row { place: None });
-        array.rows.push(Row { place: Some((0, place.offset, place.size)) });
+        array.rows.resize(row as usize, Row::Missing);
+        array.rows.push(match content {
+            Content::At { offset, size } => Row::At { path: 0, offset, size },
+            Content::Inline(bytes) => Row::Raw(raw(bytes)?),
+        });
         Ok(())
     }
 
@@ -121,7 +124,7 @@ impl Sink for Directory {
 impl Current {
     /// Writes the next file, of so many rows.
     fn write(&mut self, store: &dyn Store, url: &str, rows: usize) -> io::Result<()> {
-        self.rows.resize(rows, Row { place: None });
+        self.rows.resize(rows, Row::Missing);
         let bytes = parquet::file(&[url], &self.rows)?;
         let path = self.folder.join(format!("refs.{}.parq", self.file));
         let file = store.create(&path, CreateMode::Truncate).map_err(failed)?;
@@ -130,6 +133,17 @@ impl Current {
         self.file += 1;
         Ok(())
     }
+}
+
+/// What fsspec takes for these bytes: it decodes what seems to be encoded.
+fn raw(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    const ENCODED: &[u8] = b"base64:";
+    if !bytes.starts_with(ENCODED) {
+        return Ok(bytes.to_vec());
+    }
+    let mut encoded = ENCODED.to_vec();
+    base64(&mut encoded, bytes)?;
+    Ok(encoded)
 }
 
 /// Whether this is a directory of references.

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use super::array::{Array, Place};
-use super::metadata::quoted;
+use super::array::{Array, Content};
+use super::metadata::{base64, quoted};
 use super::sink::Sink;
 
 /// A document that is being written.
@@ -55,7 +55,7 @@ impl<W: Write> Sink for Document<W> {
         Ok(())
     }
 
-    fn chunk(&mut self, index: &[u64], place: Place) -> io::Result<()> {
+    fn chunk(&mut self, index: &[u64], content: Content<'_>) -> io::Result<()> {
         self.separate()?;
         self.out.write_all(self.prefix.as_bytes())?;
         for (i, at) in index.iter().enumerate() {
@@ -63,7 +63,17 @@ impl<W: Write> Sink for Document<W> {
         }
         // The one chunk of a scalar is called 0.
         let scalar = if index.is_empty() { "0" } else { "" };
-        write!(self.out, "{scalar}\":[{},{},{}]", self.target, place.offset, place.size)
+        write!(self.out, "{scalar}\":")?;
+        match content {
+            Content::At { offset, size } => {
+                write!(self.out, "[{},{offset},{size}]", self.target)
+            }
+            Content::Inline(bytes) => {
+                self.out.write_all(b"\"base64:")?;
+                base64(&mut self.out, bytes)?;
+                self.out.write_all(b"\"")
+            }
+        }
     }
 
     fn close(&mut self) -> io::Result<()> {

@@ -1,5 +1,7 @@
 //! What Zarr's metadata (version 2) say of a group, an array and its attributes.
 
+use std::io::{self, Write};
+
 use esker::{Attribute, ExternalType, Scalar, Schema, Values, Variable};
 
 use super::array::Array;
@@ -81,7 +83,12 @@ fn attribute_value(values: &Values) -> String {
 fn fill_value(fill: Option<&Values>) -> String {
     match fill {
         None => "null".into(),
-        Some(Values::Char(byte)) => quoted(&base64(byte.first().copied().unwrap_or(0))),
+        Some(Values::Char(bytes)) => {
+            let mut text = Vec::new();
+            // Memory takes everything.
+            let _ = base64(&mut text, bytes);
+            quoted(&String::from_utf8_lossy(&text))
+        }
         Some(values) => values.get(0).map_or("null".into(), |value| number(value, "\"")),
     }
 }
@@ -105,16 +112,17 @@ fn number(value: Scalar, quotes: &str) -> String {
     }
 }
 
-fn base64(byte: u8) -> String {
-    let digit = |value: u8| match value {
-        0..=25 => b'A' + value,
-        26..=51 => b'a' + value - 26,
-        52..=61 => b'0' + value - 52,
-        62 => b'+',
-        _ => b'/',
-    };
-    let digits = [digit(byte >> 2), digit((byte & 3) << 4), b'=', b'='];
-    digits.into_iter().map(char::from).collect()
+/// Bytes as letters.
+pub(super) fn base64(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for part in bytes.chunks(3) {
+        let byte = |i: usize| u32::from(part.get(i).copied().unwrap_or(0));
+        let word = byte(0) << 16 | byte(1) << 8 | byte(2);
+        let mut digits = [18, 12, 6, 0].map(|shift| DIGITS[(word >> shift & 63) as usize]);
+        digits[part.len() + 1..].fill(b'=');
+        out.write_all(&digits)?;
+    }
+    Ok(())
 }
 
 /// numpy's name of a type as it stands in the file.
@@ -164,5 +172,18 @@ mod tests {
         assert_eq!(text(Values::Char(vec![0])), "\"AA==\"");
         assert_eq!(text(Values::Byte(vec![-127])), "-127");
         assert_eq!(fill_value(None), "null");
+    }
+
+    #[test]
+    fn base64_is_that_of_rfc_4648() {
+        let text = |bytes: &[u8]| {
+            let mut out = Vec::new();
+            base64(&mut out, bytes).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(
+            [b"".as_slice(), b"f", b"fo", b"foo", b"foob"].map(text),
+            ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYg=="]
+        );
     }
 }

@@ -85,6 +85,9 @@ pub struct RefsOptions {
     pub form: Option<Form>,
     /// Most chunks of a JSON document, which a reader must read whole.
     pub json_chunks: u64,
+    /// Record variables that have at most so many bytes in a record are copied into the
+    /// references, many records to a chunk. By default what is not longer than its reference.
+    pub inline: u64,
     /// Rows of a Parquet file.
     pub rows: usize,
     /// Whether references of the same name are replaced.
@@ -100,6 +103,7 @@ impl Default for RefsOptions {
             vars: Vec::new(),
             form: None,
             json_chunks: 1_000_000,
+            inline: 32,
             rows: 100_000,
             overwrite: true,
             store: Arc::new(LocalStore),
@@ -261,7 +265,7 @@ impl Survey {
         }
         let (mut arrays, mut left_out) = (Vec::new(), Vec::new());
         for var in array::chosen(&dataset, &options.vars)? {
-            match Array::of(&dataset, var)? {
+            match Array::of(&dataset, var, options.inline)? {
                 Ok(array) => arrays.push(array),
                 Err(why) => left_out.push(why),
             }
@@ -296,12 +300,12 @@ impl Survey {
             sink.metadata(&format!("{}/.zarray", array.name), &metadata::array(array))?;
             sink.metadata(&format!("{}/.zattrs", array.name), &attributes)?;
             sink.begin(array)?;
-            array.each(&self.dataset, |index, place| -> Result<()> {
+            array.each(&self.dataset, |index, content| -> Result<()> {
                 done += 1;
                 if done.is_multiple_of(1 << 14) {
                     progress.progress(done, total);
                 }
-                Ok(sink.chunk(index, place)?)
+                Ok(sink.chunk(index, content)?)
             })?;
             sink.close()?;
         }
@@ -383,7 +387,9 @@ fn place(store: &dyn Store, growing: &Path, output: &Path, replaced: bool) -> io
         let _ = store.rename(&old, output);
         return Err(failed(error));
     }
-    directory::remove(store, &old)
+    // The new ones are there; what cannot be removed now will be the next time.
+    let _ = directory::remove(store, &old);
+    Ok(())
 }
 
 /// `run.nc.json` beside `run.nc`.

@@ -1,8 +1,9 @@
-//! A Parquet file of references: the columns `path`, `offset` and `size`, a row for each chunk.
+//! A Parquet file of references: the columns `path`, `offset` and `size`, a row for each chunk,
+//! and `raw` where chunks are copied.
 //!
 //! One row group, one page for each column. `path` may be missing (no such chunk) and is the same
-//! in all rows of a file that has none but ours, so it is a dictionary of one entry and two runs
-//! of numbers; offsets and sizes are plain 64-bit integers. Pages are compressed by zstd.
+//! in most rows, so it is a dictionary and runs of numbers; offsets and sizes are plain 64-bit
+//! integers. Pages are compressed by zstd.
 
 use std::io;
 
@@ -21,34 +22,46 @@ const DATA_PAGE: i32 = 0;
 const DICTIONARY_PAGE: i32 = 2;
 const ZSTD: i32 = 6;
 
-/// One row: where a chunk lies, or that there is none.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Row {
-    /// The number of its path, offset and size.
-    pub(super) place: Option<(u32, u64, u64)>,
+/// One row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Row {
+    /// There is no such chunk.
+    Missing,
+    /// Where it lies, in the file of this number.
+    At { path: u32, offset: u64, size: u64 },
+    /// The chunk itself.
+    Raw(Vec<u8>),
 }
 
 /// The bytes of a file with these rows, whose paths are these.
 pub(super) fn file(paths: &[&str], rows: &[Row]) -> io::Result<Vec<u8>> {
     let mut out = MAGIC.to_vec();
     let count = rows.len();
-    let path = path_column(&mut out, paths, rows)?;
-    let number = |of: fn((u32, u64, u64)) -> u64| {
-        rows.iter().flat_map(|row| row.place.map_or(0, of).to_le_bytes()).collect::<Vec<u8>>()
+    let numbers = |of: fn(&Row) -> u64| {
+        rows.iter().flat_map(|row| of(row).to_le_bytes()).collect::<Vec<u8>>()
     };
-    let offset = number_column(&mut out, "offset", count, &number(|place| place.1))?;
-    let size = number_column(&mut out, "size", count, &number(|place| place.2))?;
-
-    let total = [&path, &offset, &size].iter().map(|column| column.uncompressed).sum();
-    let columns = [path, offset, size].into_iter().map(Column::described).collect();
-    let group = Struct::new().structs(1, columns).i64(2, total).i64(3, count as i64);
+    let offsets = numbers(|row| if let Row::At { offset, .. } = row { *offset } else { 0 });
+    let sizes = numbers(|row| if let Row::At { size, .. } = row { *size } else { 0 });
+    let mut columns = vec![
+        path_column(&mut out, paths, rows)?,
+        number_column(&mut out, "offset", count, &offsets)?,
+        number_column(&mut out, "size", count, &sizes)?,
+    ];
     let number = |name| Struct::new().i32(1, INT64).i32(3, REQUIRED).text(4, name);
-    let schema = vec![
-        Struct::new().text(4, "schema").i32(5, 3),
+    let mut schema = vec![
         Struct::new().i32(1, BYTE_ARRAY).i32(3, OPTIONAL).text(4, "path").i32(6, UTF8),
         number("offset"),
         number("size"),
     ];
+    // fsspec knows files of three columns from those of four.
+    if rows.iter().any(|row| matches!(row, Row::Raw(_))) {
+        columns.push(raw_column(&mut out, rows)?);
+        schema.push(Struct::new().i32(1, BYTE_ARRAY).i32(3, OPTIONAL).text(4, "raw"));
+    }
+    let total = columns.iter().map(|column| column.uncompressed).sum();
+    schema.insert(0, Struct::new().text(4, "schema").i32(5, columns.len() as i32));
+    let columns = columns.into_iter().map(Column::described).collect();
+    let group = Struct::new().structs(1, columns).i64(2, total).i64(3, count as i64);
     let footer = Struct::new()
         .i32(1, 1)
         .structs(2, schema)
@@ -68,6 +81,7 @@ struct Column {
     ty: i32,
     encodings: &'static [i32],
     count: usize,
+    missing: usize,
     uncompressed: i64,
     compressed: i64,
     dictionary_at: Option<usize>,
@@ -90,21 +104,22 @@ impl Column {
             Some(at) => facts.i64(11, at as i64),
             None => facts,
         };
+        // Without this count fastparquet, fsspec's reader, makes real numbers of integers.
+        let facts = facts.nested(12, Struct::new().i64(3, self.missing as i64));
         Struct::new().i64(2, first).nested(3, facts)
     }
 }
 
 /// Appends a page; gives its length, headers included, as it would be uncompressed.
 fn page(out: &mut Vec<u8>, kind: i32, values: Struct, data: &[u8]) -> io::Result<i64> {
+    let too_long = |_| io::Error::other("a page of Parquet has more than 2 GiB");
     let stored = zstd::bulk::compress(data, 3)?;
+    let len = i32::try_from(data.len()).map_err(too_long)?;
+    let stored_len = i32::try_from(stored.len()).map_err(too_long)?;
     // The number of the field that a kind of page has for itself.
     let own = if kind == DATA_PAGE { 5 } else { 7 };
-    let header = Struct::new()
-        .i32(1, kind)
-        .i32(2, data.len() as i32)
-        .i32(3, stored.len() as i32)
-        .nested(own, values)
-        .end();
+    let header =
+        Struct::new().i32(1, kind).i32(2, len).i32(3, stored_len).nested(own, values).end();
     out.extend(&header);
     out.extend(&stored);
     Ok((header.len() + data.len()) as i64)
@@ -124,8 +139,18 @@ fn number_column(
     let uncompressed = page(out, DATA_PAGE, data_page(count, PLAIN), data)?;
     let compressed = (out.len() - data_at) as i64;
     let encodings = &[PLAIN, RLE];
-    let (ty, dictionary_at) = (INT64, None);
-    Ok(Column { name, ty, encodings, count, uncompressed, compressed, dictionary_at, data_at })
+    let (ty, dictionary_at, missing) = (INT64, None, 0);
+    Ok(Column {
+        name,
+        ty,
+        encodings,
+        count,
+        missing,
+        uncompressed,
+        compressed,
+        dictionary_at,
+        data_at,
+    })
 }
 
 fn path_column(out: &mut Vec<u8>, paths: &[&str], rows: &[Row]) -> io::Result<Column> {
@@ -138,14 +163,12 @@ fn path_column(out: &mut Vec<u8>, paths: &[&str], rows: &[Row]) -> io::Result<Co
     let entries = Struct::new().i32(1, paths.len() as i32).i32(2, PLAIN);
     let mut uncompressed = page(out, DICTIONARY_PAGE, entries, &dictionary)?;
 
-    // Which rows have one (definition levels), then the numbers of those.
-    let mut levels = Vec::new();
-    runs(&mut levels, rows.iter().map(|row| row.place.is_some().into()), 1);
-    let mut data = (levels.len() as u32).to_le_bytes().to_vec();
-    data.extend(levels);
+    // Which rows have one, then the numbers of those.
+    let mut data = levels(rows, |row| matches!(row, Row::At { .. }));
     let bits = (paths.len().max(2) - 1).ilog2() as u8 + 1;
     data.push(bits);
-    runs(&mut data, rows.iter().filter_map(|row| row.place.map(|place| place.0)), bits);
+    let number = |row: &Row| if let Row::At { path, .. } = row { Some(*path) } else { None };
+    runs(&mut data, rows.iter().filter_map(number), bits);
 
     let data_at = out.len();
     uncompressed += page(out, DATA_PAGE, data_page(rows.len(), RLE_DICTIONARY), &data)?;
@@ -154,9 +177,42 @@ fn path_column(out: &mut Vec<u8>, paths: &[&str], rows: &[Row]) -> io::Result<Co
         ty: BYTE_ARRAY,
         encodings: &[PLAIN, RLE, RLE_DICTIONARY],
         count: rows.len(),
+        missing: rows.iter().filter(|row| !matches!(row, Row::At { .. })).count(),
         uncompressed,
         compressed: (out.len() - dictionary_at) as i64,
         dictionary_at: Some(dictionary_at),
+        data_at,
+    })
+}
+
+/// Which rows have a value: Parquet's definition levels.
+fn levels(rows: &[Row], has: fn(&Row) -> bool) -> Vec<u8> {
+    let mut levels = Vec::new();
+    runs(&mut levels, rows.iter().map(|row| has(row).into()), 1);
+    let mut data = (levels.len() as u32).to_le_bytes().to_vec();
+    data.extend(levels);
+    data
+}
+
+fn raw_column(out: &mut Vec<u8>, rows: &[Row]) -> io::Result<Column> {
+    let mut data = levels(rows, |row| matches!(row, Row::Raw(_)));
+    for row in rows {
+        if let Row::Raw(bytes) = row {
+            data.extend((bytes.len() as u32).to_le_bytes());
+            data.extend(bytes);
+        }
+    }
+    let data_at = out.len();
+    let uncompressed = page(out, DATA_PAGE, data_page(rows.len(), PLAIN), &data)?;
+    Ok(Column {
+        name: "raw",
+        ty: BYTE_ARRAY,
+        encodings: &[PLAIN, RLE],
+        count: rows.len(),
+        missing: rows.iter().filter(|row| !matches!(row, Row::Raw(_))).count(),
+        uncompressed,
+        compressed: (out.len() - data_at) as i64,
+        dictionary_at: None,
         data_at,
     })
 }
@@ -202,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_file_begins_and_ends_as_parquet_does() {
-        let rows = [Row { place: Some((0, 1, 2)) }, Row { place: None }];
+        let rows = [Row::At { path: 0, offset: 1, size: 2 }, Row::Missing];
         let bytes = file(&["file:///x.nc"], &rows).unwrap();
         assert!(bytes.starts_with(MAGIC) && bytes.ends_with(MAGIC));
         let at = bytes.len() - 8;

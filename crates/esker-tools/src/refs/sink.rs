@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use esker_store::{File, StoreError};
 
-use super::array::{Array, Place};
+use super::array::{Array, Content};
 
 /// A form of references. Arrays come one after the other, the chunks of each in C order.
 pub(super) trait Sink {
@@ -15,7 +15,7 @@ pub(super) trait Sink {
     /// The chunks that follow are of this array.
     fn begin(&mut self, array: &Array) -> io::Result<()>;
 
-    fn chunk(&mut self, index: &[u64], place: Place) -> io::Result<()>;
+    fn chunk(&mut self, index: &[u64], content: Content<'_>) -> io::Result<()>;
 
     /// The array has no more chunks.
     fn close(&mut self) -> io::Result<()>;
