@@ -35,12 +35,14 @@ enum { INT = 4, FLOAT = 5, DOUBLE = 6 };
 enum { BLOCKING, QUEUED, INDEPENDENT };
 
 typedef struct { char *name; uint64_t length; } Dim;
-typedef struct { char *name; int type, dims, *dim, id; } Var;
+/* What values are like, see src/plan.rs, and the shape of chunks, or NULL. */
+enum { DISTINCT, TILE, FIELD, COLUMN };
+typedef struct { char *name; int type, dims, *dim, id, data; uint64_t percent, edge, *chunk; } Var;
 typedef struct { int dims; uint64_t slabs, *starts, *counts, elements; } List;
 /* `prepared` is for the peer. */
 typedef struct { Var *var; List *list; uint64_t record; char *memory; void *prepared; } Request;
 typedef struct { int calls, requests; Request *request; } Step;
-typedef struct { int dims, vars, lists, steps; uint64_t records; Dim *dim; Var *var; List *list; Step *step; } Plan;
+typedef struct { int dims, vars, lists, steps; uint64_t records; char *pipeline; Dim *dim; Var *var; List *list; Step *step; } Plan;
 
 static const uint64_t no_record = UINT64_MAX;
 
@@ -67,7 +69,7 @@ static Plan *read_plan(const char *path)
     long bytes = ftell(file);
     rewind(file);
     uint64_t *numbers = allocate((size_t)bytes);
-    if (fread(numbers, 1, (size_t)bytes, file) != (size_t)bytes || memcmp(numbers, "ESKPLAN1", 8))
+    if (fread(numbers, 1, (size_t)bytes, file) != (size_t)bytes || memcmp(numbers, "ESKPLAN2", 8))
         fail("the plan file cannot be read");
     fclose(file);
     next = numbers + 1;
@@ -79,6 +81,7 @@ static Plan *read_plan(const char *path)
     plan->vars = (int)*next++;
     plan->records = *next++;
     plan->steps = (int)*next++;
+    plan->pipeline = read_name();
     plan->dim = allocate((size_t)plan->dims * sizeof(Dim));
     for (int i = 0; i < plan->dims; i++) {
         plan->dim[i].length = *next++;
@@ -92,6 +95,12 @@ static Plan *read_plan(const char *path)
         v->dim = allocate((size_t)v->dims * sizeof(int));
         for (int d = 0; d < v->dims; d++)
             v->dim[d] = (int)*next++;
+        v->data = (int)*next++;
+        v->percent = *next++;
+        v->edge = *next++;
+        uint64_t chunked = *next++;
+        v->chunk = chunked ? next : NULL;
+        next += chunked;
         v->name = read_name();
         v->id = i;
     }
@@ -143,24 +152,73 @@ static uint64_t bits(int variable, uint64_t index)
     return (((uint64_t)variable << 40) + index) * UINT64_C(0x9E3779B97F4A7C15);
 }
 
-/* Fills `n` elements from linear index `first`, or counts those that are wrong. */
-static uint64_t run(const Var *v, char *at, uint64_t first, uint64_t n, int verify)
+static uint64_t random_bits(uint64_t x)
 {
-    uint64_t wrong = 0;
-#define EACH(type, shift)                                                       \
-    for (uint64_t i = 0; i < n; i++) {                                          \
-        type value = (type)(int64_t)(bits(v->id, first + i) >> shift);          \
-        if (!verify)                                                            \
-            ((type *)at)[i] = value;                                            \
-        else if (((type *)at)[i] != value)                                      \
-            wrong++;                                                            \
+    x = (x ^ (x >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return x ^ (x >> 31);
+}
+
+static int64_t wave(uint64_t variable, uint64_t dim, uint64_t index)
+{
+    uint64_t step = 200 + 37 * ((variable * 5 + dim * 3) % 11);
+    uint64_t at = (index * step + variable * 7919 + dim * 20011) & 0xffff;
+    int64_t half = (int64_t)(at & 0x7fff), height = half * (0x8000 - half);
+    return at & 0x8000 ? -height : height;
+}
+
+static int64_t measurement(uint64_t bits) { return (bits & 7) < 5 ? -5 * 4096 : (int64_t)((bits >> 8) & 0xfff); }
+
+/* Fills `n` elements from linear index `first`, or counts those that are wrong. */
+static uint64_t run(const Plan *plan, const Var *v, char *at, uint64_t first, uint64_t n, int verify)
+{
+    uint64_t wrong = 0, left = first, last = 0, row = 0, index[64], id = (uint64_t)v->id;
+    uint64_t last_dim = v->dims ? (uint64_t)v->dims - 1 : 0;
+    int64_t outer = 0;
+    for (int d = v->dims - 1; d >= 0; d--) {
+        /* The record dimension comes first and takes what is left. */
+        uint64_t length = plan->dim[v->dim[d]].length;
+        index[d] = length ? left % length : left;
+        left = length ? left / length : 0;
     }
+    for (int d = 0; d + 1 < v->dims; d++) {
+        outer += wave(id, (uint64_t)d, index[d]);
+        row = row * v->edge + (v->edge ? index[d] % v->edge : 0);
+    }
+    if (v->dims)
+        last = index[v->dims - 1];
+    row *= v->edge;
+#define EACH(type, distinct, noise, number, column)                                                 \
+    for (uint64_t i = 0; i < n; i++) {                                                               \
+        type value = 0;                                                                              \
+        if (v->data == DISTINCT) {                                                                   \
+            uint64_t b = bits(v->id, first + i);                                                     \
+            value = distinct;                                                                        \
+        } else if (v->data == TILE) {                                                                \
+            uint64_t place = row + (last + i) % v->edge, b = random_bits(place + 1);                 \
+            value = place % 100 < v->percent ? noise : 0;                                            \
+        } else if (v->data == FIELD) {                                                               \
+            int64_t smooth = (INT64_C(3) << 30) + outer + wave(id, last_dim, last + i);              \
+            int64_t m = (smooth >> 8) + (int64_t)(random_bits((id << 40) + first + i) & 0x3f);       \
+            value = number;                                                                          \
+        } else {                                                                                     \
+            uint64_t counter = (first + i) / (1 + 7 * (id % 5));                                     \
+            int64_t m = measurement(random_bits((id << 40) + first + i));                            \
+            (void)counter, (void)m;                                                                  \
+            value = column;                                                                          \
+        }                                                                                            \
+        if (!verify)                                                                                 \
+            ((type *)at)[i] = value;                                                                 \
+        else if (((type *)at)[i] != value)                                                           \
+            wrong++;                                                                                 \
+    }
+#define REAL(type, shift) EACH(type, (type)(int64_t)(b >> shift), (type)(int64_t)(b >> shift), (type)m / 4096, (type)m / 4096)
     if (v->type == DOUBLE) {
-        EACH(double, 11)
+        REAL(double, 11)
     } else if (v->type == FLOAT) {
-        EACH(float, 40)
+        REAL(float, 40)
     } else {
-        EACH(int32_t, 33)
+        EACH(int32_t, (int32_t)(b >> 33), (int32_t)(uint32_t)b, (int32_t)m, (int32_t)counter)
     }
     return wrong;
 }
@@ -190,7 +248,7 @@ static uint64_t values(const Plan *plan, const Request *r, int verify)
                 uint64_t i = start[d] + (d + 1 < l->dims ? index[d] : 0);
                 linear = linear * plan->dim[v->dim[d + extra]].length + i;
             }
-            wrong += run(v, at, base + linear, length, verify);
+            wrong += run(plan, v, at, base + linear, length, verify);
             at += length * size_of(v->type);
             for (int d = l->dims - 2; d >= 0 && ++index[d] == count[d]; d--)
                 index[d] = 0;
@@ -300,6 +358,8 @@ static int carry_out(int argc, char **argv, const Peer *peer)
         int length;
         MPI_Get_library_version(mpi, &length);
         mpi[strcspn(mpi, ",\n\"\\")] = 0;
+        for (char *c = mpi; *c; c++)
+            *c = *c < ' ' ? ' ' : *c;
         printf("{\"library\": \"%s, %s\", \"wrong\": %llu, \"bytes\": %llu, \"read_bytes\": %llu,\n"
                " \"write\": {\"open\": %.6f, \"define\": %.6f, \"data\": %.6f, \"sync\": %.6f, \"close\": %.6f},\n"
                " \"read\": {\"open\": %.6f, \"define\": 0, \"data\": %.6f, \"sync\": 0, \"close\": %.6f},\n"

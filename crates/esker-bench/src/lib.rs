@@ -6,8 +6,8 @@
 //! who carry it out, in processes of their own:
 //!
 //! - Esker on thread-ranks or MPI ranks, and plain positioned writes ([`worker`]);
-//! - PnetCDF, with and without its burst buffer or as blobs, and ADIOS2, by C programs of ours
-//!   (`peers/`) that are compiled when they are first needed.
+//! - PnetCDF, with and without its burst buffer or as blobs, ADIOS2, parallel HDF5 and netCDF-4,
+//!   by C programs of ours (`peers/`) that are compiled when they are first needed.
 //!
 //! All do the same in the same order: create, define, write, close; open again, read, close;
 //! verify each value, which is a function of its place ([`values`]). What is read can be something
@@ -55,7 +55,7 @@ pub mod worker;
 pub use layout::Layout;
 pub use reading::Reading;
 pub use report::Report;
-pub use runner::{BenchError, Library, Options, Peer, run};
+pub use runner::{BenchError, Chunks, Library, Options, Peer, run};
 
 use std::path::{Path, PathBuf};
 

@@ -8,18 +8,32 @@ use std::time::Duration;
 
 use crate::process;
 
-/// How MPI programs are compiled and started. Debian's PnetCDF is built on OpenMPI.
-const COMPILER: &str = "mpicc.openmpi";
-const LAUNCHER: &str = "mpiexec.openmpi";
+/// The MPI of a program. Debian's PnetCDF and parallel netCDF-C are built on OpenMPI, and its
+/// HDF5 on both.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mpi {
+    OpenMpi,
+    Mpich,
+}
+
+impl Mpi {
+    fn compiler(self) -> &'static str {
+        match self {
+            Mpi::OpenMpi => "mpicc.openmpi",
+            Mpi::Mpich => "mpicc.mpich",
+        }
+    }
+}
 
 /// The longest that a compilation may take, and the building of a library.
 const COMPILATION: Duration = Duration::from_secs(120);
 const BUILDING: Duration = Duration::from_secs(3600);
 
 /// What all programs include.
-const SHARED: [(&str, &str); 2] = [
+const SHARED: [(&str, &str); 3] = [
     ("plan.h", include_str!("../peers/plan.h")),
     ("on_pnetcdf.h", include_str!("../peers/on_pnetcdf.h")),
+    ("chunked.h", include_str!("../peers/chunked.h")),
 ];
 
 /// A program that carries out plans with another library.
@@ -33,6 +47,12 @@ pub(crate) enum Program {
     Blobs,
     /// ADIOS2's BP5.
     Adios2,
+    /// Parallel HDF5 on MPICH.
+    Hdf5,
+    /// The same program on OpenMPI.
+    Hdf5OpenMpi,
+    /// netCDF-C on parallel HDF5.
+    Netcdf4,
 }
 
 impl Program {
@@ -42,6 +62,9 @@ impl Program {
             Program::PnetcdfBurstBuffer => "pnetcdf-bb",
             Program::Blobs => "blobs",
             Program::Adios2 => "adios2",
+            Program::Hdf5OpenMpi => "hdf5-openmpi",
+            Program::Hdf5 => "hdf5",
+            Program::Netcdf4 => "netcdf4",
         }
     }
 
@@ -50,17 +73,33 @@ impl Program {
             Program::Pnetcdf | Program::PnetcdfBurstBuffer => include_str!("../peers/pnetcdf.c"),
             Program::Blobs => include_str!("../peers/blobs.c"),
             Program::Adios2 => include_str!("../peers/adios2.c"),
+            Program::Hdf5OpenMpi | Program::Hdf5 => include_str!("../peers/hdf5.c"),
+            Program::Netcdf4 => include_str!("../peers/netcdf4.c"),
         }
     }
 
     /// The script that builds a library which Debian has not, or not so, and where it puts it.
     fn library(self) -> Option<(&'static str, &'static str)> {
         match self {
-            Program::Pnetcdf | Program::Blobs => None,
             Program::PnetcdfBurstBuffer => {
                 Some((include_str!("../peers/pnetcdf-bb.sh"), "pnetcdf-bb"))
             }
             Program::Adios2 => Some((include_str!("../peers/adios2.sh"), "adios2")),
+            _ => None,
+        }
+    }
+
+    fn mpi(self) -> Mpi {
+        if self == Program::Hdf5 { Mpi::Mpich } else { Mpi::OpenMpi }
+    }
+
+    /// The Debian packages that it is compiled and run with.
+    fn packages(self) -> &'static str {
+        match self {
+            Program::Hdf5OpenMpi => "openmpi-bin libhdf5-openmpi-dev",
+            Program::Hdf5 => "mpich libhdf5-mpich-dev",
+            Program::Netcdf4 => "openmpi-bin libnetcdf-mpi-dev",
+            _ => "openmpi-bin libopenmpi-dev libpnetcdf-dev",
         }
     }
 
@@ -76,9 +115,19 @@ impl Program {
         let own: &[&str] = match self {
             Program::Pnetcdf | Program::Blobs => &["-lpnetcdf"],
             Program::PnetcdfBurstBuffer => &["-DNEEDS_BURST_BUFFER", "-lpnetcdf"],
+            Program::Hdf5OpenMpi => &["-I/usr/include/hdf5/openmpi", "-lhdf5_openmpi"],
+            Program::Hdf5 => &["-I/usr/include/hdf5/mpich", "-lhdf5_mpich"],
+            Program::Netcdf4 => &["-lnetcdf_mpi"],
             Program::Adios2 => &["-DADIOS2_USE_MPI", "-ladios2_c_mpi", "-ladios2_c"],
         };
         flags.extend(own.iter().map(|flag| flag.to_string()));
+        if self == Program::Netcdf4 {
+            // Debian keeps the headers of the parallel build apart.
+            let mut ask = Command::new(self.mpi().compiler());
+            ask.arg("-print-multiarch");
+            let machine = process::output(ask, COMPILATION).unwrap_or_default();
+            flags.push(format!("-I/usr/lib/{}/netcdf/mpi/include", machine.trim()));
+        }
         flags
     }
 
@@ -88,7 +137,8 @@ impl Program {
         // Who comes second finds what the first has made.
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _guard = ONE_AT_A_TIME.lock();
-        let text: String = SHARED.iter().map(|(_, text)| *text).chain([self.source()]).collect();
+        let own = [self.source(), self.mpi().compiler()];
+        let text: String = SHARED.iter().map(|(_, text)| *text).chain(own).collect();
         let program = cache.join(format!("{}-{:016x}", self.name(), fingerprint(&text)));
         if program.is_file() {
             return Ok(program);
@@ -98,8 +148,8 @@ impl Program {
         match (on_system, self.library()) {
             (Ok(()), _) => {}
             (Err(why), None) => {
-                let packages = "it needs OpenMPI's compiler and PnetCDF (libpnetcdf-dev)";
-                return Err(format!("the peer's program cannot be compiled ({packages}): {why}"));
+                let needs = format!("apt-get install {}", self.packages());
+                return Err(format!("the peer's program cannot be compiled ({needs}): {why}"));
             }
             (Err(_), Some((script, folder))) => {
                 let prefix = cache.join(folder);
@@ -127,7 +177,7 @@ impl Program {
             }
             fs::write(&source, self.source()).map_err(told)?;
             let output = folder.join("peer");
-            let mut compile = Command::new(COMPILER);
+            let mut compile = Command::new(self.mpi().compiler());
             compile.args(["-O2", "-o"]).arg(&output).arg(&source).args(self.flags(prefix));
             process::output(compile, COMPILATION)?;
             fs::rename(&output, program).map_err(told)
@@ -135,6 +185,21 @@ impl Program {
         // Nothing depends on the source being gone.
         let _ = fs::remove_dir_all(&folder);
         made
+    }
+
+    /// A command that starts this program, which [`find`](Self::find) found, on `ranks` ranks.
+    pub(crate) fn launch(self, ranks: usize, program: &Path) -> Command {
+        match self.mpi() {
+            Mpi::OpenMpi => mpiexec(ranks),
+            Mpi::Mpich => {
+                let mut command = Command::new("mpiexec.mpich");
+                if let Some(library) = yielding(program) {
+                    command.arg("-genv").arg("LD_PRELOAD").arg(library);
+                }
+                command.args(["-bind-to", "none", "-n", &ranks.to_string()]);
+                command
+            }
+        }
     }
 
     fn build(self, script: &str, cache: &Path) -> Result<(), String> {
@@ -152,7 +217,7 @@ impl Program {
 /// Esker's MPI ranks and the peers' are treated alike: not bound to cores, and yielding while
 /// they wait, since there may be more ranks than cores.
 pub(crate) fn mpiexec(ranks: usize) -> Command {
-    let mut command = Command::new(LAUNCHER);
+    let mut command = Command::new("mpiexec.openmpi");
     let ranks = ranks.to_string();
     command.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]);
     command.args(["--mca", "mpi_yield_when_idle", "1", "-n", &ranks]);
@@ -164,6 +229,19 @@ pub(crate) fn burst_buffer_hints(folder: &Path) -> String {
     let own = std::env::var("PNETCDF_HINTS").unwrap_or_default();
     let folder = folder.display();
     format!("{own};nc_burst_buf=enable;nc_burst_buf_dirname={folder};nc_burst_buf_overwrite=enable")
+}
+
+/// The library that makes MPICH yield, beside the program; `None` if it cannot be compiled.
+fn yielding(program: &Path) -> Option<PathBuf> {
+    let library = program.with_extension("yield.so");
+    if !library.is_file() {
+        let source = program.with_extension("yield.c");
+        fs::write(&source, include_str!("../peers/mpich-yield.c")).ok()?;
+        let mut compile = Command::new(Mpi::Mpich.compiler());
+        compile.args(["-O2", "-shared", "-fPIC", "-o"]).arg(&library).arg(&source).arg("-ldl");
+        process::output(compile, COMPILATION).ok()?;
+    }
+    Some(library)
 }
 
 /// FNV-1a: a name for this version of the program, nothing more.

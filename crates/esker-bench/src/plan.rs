@@ -12,6 +12,8 @@ pub struct Plan {
     pub vars: Vec<Var>,
     /// Number of records in the end.
     pub records: u64,
+    /// The filters of chunks, as `deflate,1` or `shuffle deflate,6`; none if empty.
+    pub pipeline: String,
     /// The collective steps, one after the other, the same on all ranks.
     pub steps: Vec<Calls>,
     /// The requests of each rank.
@@ -36,6 +38,30 @@ pub struct Var {
     pub element: Element,
     /// Positions in [`Plan::dims`], slowest first.
     pub dims: Vec<usize>,
+    /// What its values are like.
+    pub data: Data,
+    /// The shape of its chunks, for libraries that have chunks; empty if it has none.
+    pub chunk: Vec<u64>,
+}
+
+/// What the values of a variable are like, which matters to those who compress them. All are
+/// functions of an element's place ([`values`](crate::values)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Data {
+    /// Bits that differ everywhere, cheap to make.
+    Distinct,
+    /// A tile that is repeated along all dimensions, of which `percent` are random bits and the
+    /// rest are zeros (seeds/000 §5.5.1).
+    Tile {
+        /// How many elements of a hundred are random.
+        percent: u64,
+        /// The tile's length along each dimension.
+        edge: u64,
+    },
+    /// A smooth field with some noise, in single precision.
+    Field,
+    /// An attribute of events: counters, or measurements most of which are missing.
+    Column,
 }
 
 /// The types that kernels use.

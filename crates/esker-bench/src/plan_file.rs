@@ -4,11 +4,13 @@
 //! (`peers/plan.h` does):
 //!
 //! ```text
-//! plan  = magic, ranks, dims, vars, records, steps,
+//! plan  = magic, ranks, dims, vars, records, steps, pipeline (a name),
 //!         dim*, var*, calls (0 blocking, 1 queued, 2 independent) of each step,
 //!         first number of each rank's part, rank*
 //! dim   = length (0 for the record dimension), name
-//! var   = element (netCDF's type code), dimensions, position of each, name
+//! var   = element (netCDF's type code), dimensions, position of each,
+//!         data (0 distinct, 1 tile, 2 field, 3 column), percent, edge (of tiles, or 0),
+//!         dimensions of chunks (0 for no chunks), length of each, name
 //! name  = bytes, the bytes padded with zeros to a multiple of 8
 //! rank  = lists, list*, (requests, request*) of each step
 //! list  = dimensions, hyperslabs, starts, counts
@@ -17,9 +19,9 @@
 
 use thiserror::Error;
 
-use crate::plan::{Calls, Dim, Element, Plan, RankPlan, Request, Slabs, Var};
+use crate::plan::{Calls, Data, Dim, Element, Plan, RankPlan, Request, Slabs, Var};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"ESKPLAN1");
+const MAGIC: u64 = u64::from_le_bytes(*b"ESKPLAN2");
 const NO_RECORD: u64 = u64::MAX;
 
 /// Why a plan file cannot be followed.
@@ -39,6 +41,7 @@ pub fn encode(plan: &Plan) -> Vec<u8> {
         plan.records,
         plan.steps.len() as u64,
     ];
+    put_name(&mut out, &plan.pipeline);
     for dim in &plan.dims {
         out.push(dim.len.unwrap_or(0));
         put_name(&mut out, &dim.name);
@@ -47,6 +50,14 @@ pub fn encode(plan: &Plan) -> Vec<u8> {
         out.push(type_code(var.element));
         out.push(var.dims.len() as u64);
         out.extend(var.dims.iter().map(|d| *d as u64));
+        out.extend(match var.data {
+            Data::Distinct => [0, 0, 0],
+            Data::Tile { percent, edge } => [1, percent, edge],
+            Data::Field => [2, 0, 0],
+            Data::Column => [3, 0, 0],
+        });
+        out.push(var.chunk.len() as u64);
+        out.extend_from_slice(&var.chunk);
         put_name(&mut out, &var.name);
     }
     out.extend(plan.steps.iter().map(|calls| match calls {
@@ -99,6 +110,7 @@ pub fn decode(bytes: &[u8]) -> Result<Plan, PlanFileError> {
     let [ranks, dims, vars] = [from.count()?, from.count()?, from.count()?];
     let records = from.next()?;
     let steps = from.count()?;
+    let pipeline = from.name()?;
     let dims = from.list(dims, |from| {
         let len = from.next()?;
         Ok(Dim { len: (len > 0).then_some(len), name: from.name()? })
@@ -107,7 +119,19 @@ pub fn decode(bytes: &[u8]) -> Result<Plan, PlanFileError> {
         let element = from.element()?;
         let rank = from.count()?;
         let positions = from.list(rank, |from| from.below(dims.len()))?;
-        Ok(Var { element, dims: positions, name: from.name()? })
+        let data = match [from.next()?, from.next()?, from.next()?] {
+            [0, ..] => Data::Distinct,
+            [1, percent, edge] if edge > 0 => Data::Tile { percent, edge },
+            [2, ..] => Data::Field,
+            [3, ..] => Data::Column,
+            _ => return Err(from.impossible()),
+        };
+        let chunked = from.count()?;
+        let chunk = from.take(chunked)?.to_vec();
+        if !(chunk.is_empty() || chunk.len() == rank) || chunk.contains(&0) {
+            return Err(from.impossible());
+        }
+        Ok(Var { element, dims: positions, data, chunk, name: from.name()? })
     })?;
     let steps = from.list(steps, |from| match from.next()? {
         0 => Ok(Calls::Blocking),
@@ -117,7 +141,7 @@ pub fn decode(bytes: &[u8]) -> Result<Plan, PlanFileError> {
     })?;
     from.take(ranks)?;
     let ranks = from.list(ranks, |from| from.rank(vars.len(), steps.len()))?;
-    Ok(Plan { dims, vars, records, steps, ranks })
+    Ok(Plan { dims, vars, records, pipeline, steps, ranks })
 }
 
 struct Numbers<'a> {

@@ -17,7 +17,7 @@ pub(crate) fn output(mut command: Command, limit: Duration) -> Result<String, St
     let stderr = stderr.unwrap_or_default();
     match status {
         Err(error) => Err(format!("{program}: {error}")),
-        Ok(None) => Err(format!("{program} was ended after {} seconds", limit.as_secs())),
+        Ok(None) => Err(format!("did not finish in {} s", limit.as_secs())),
         Ok(Some(status)) if !status.success() => {
             let said =
                 stderr.lines().find(|line| !line.trim().is_empty() && !line.starts_with('-'));
@@ -52,5 +52,20 @@ fn wait(child: &mut Child, limit: Duration) -> std::io::Result<Option<std::proce
         }
         thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_too_long_is_ended_and_says_so() {
+        let mut sleep = Command::new("sleep");
+        sleep.arg("30");
+        let start = Instant::now();
+        let told = output(sleep, Duration::from_secs(1));
+        assert_eq!(told, Err("did not finish in 1 s".into()));
+        assert!(start.elapsed() < Duration::from_secs(20));
     }
 }

@@ -23,6 +23,8 @@ pub struct Report {
     pub sync: bool,
     /// What was read.
     pub reading: Reading,
+    /// The filters of chunks, if variables had chunks.
+    pub pipeline: Option<String>,
     /// Who took part, Esker first.
     pub libraries: Vec<Library>,
     /// The kernels.
@@ -51,6 +53,8 @@ pub struct LibraryReport {
     pub library: Library,
     /// Each run.
     pub runs: Vec<Measurement>,
+    /// Bytes of its files, metadata too; 0 if there was no run.
+    pub stored: u64,
     /// Whether its file holds the same as Esker's, where that was compared.
     pub equal: Option<bool>,
     /// Why there are no runs, or no more.
@@ -94,7 +98,7 @@ pub enum Direction {
 
 impl LibraryReport {
     pub(crate) fn new(library: Library) -> LibraryReport {
-        LibraryReport { library, runs: vec![], equal: None, fault: None }
+        LibraryReport { library, runs: vec![], stored: 0, equal: None, fault: None }
     }
 
     fn spread(&self, direction: Direction, seconds: impl Fn(&Phases) -> f64) -> Option<Spread> {
@@ -123,6 +127,19 @@ impl LibraryReport {
         Some(Spread { median: of(seconds.median), min, max })
     }
 
+    /// Megabytes (10^6) per second of writing with creating and defining the file, which is
+    /// when HDF5 writes fill values. Of the median time.
+    pub fn end_to_end(&self) -> Option<f64> {
+        let seconds = self.spread(Direction::Write, Phases::total)?.median;
+        Some(self.runs.first()?.bytes as f64 / 1e6 / seconds.max(1e-9))
+    }
+
+    /// How many times smaller its files are than what was written.
+    pub fn compression(&self) -> Option<f64> {
+        let run = self.runs.first().filter(|_| self.stored > 0)?;
+        Some(run.bytes as f64 / self.stored as f64)
+    }
+
     /// The run whose time of writing is the median one.
     fn typical(&self) -> Option<&Measurement> {
         let mut runs: Vec<&Measurement> = self.runs.iter().collect();
@@ -149,6 +166,9 @@ impl LibraryReport {
             "library": self.runs.first().map(|run| run.library.clone()),
             "fault": self.fault,
             "equal_data": self.equal,
+            "stored_bytes": self.stored,
+            "compression": self.compression(),
+            "write_end_to_end_mb_per_s": self.end_to_end(),
             "write": direction(Direction::Write),
             "read": direction(Direction::Read),
             "runs": self.runs.iter().map(Measurement::to_json).collect::<Vec<_>>(),
@@ -203,6 +223,7 @@ impl Report {
             "repeat": self.repeat,
             "sync": self.sync,
             "reading": self.reading.name(),
+            "pipeline": self.pipeline,
             "kernels": self.kernels.iter().map(KernelReport::to_json).collect::<Vec<_>>(),
         })
     }
@@ -230,6 +251,14 @@ impl Report {
             "{} ranks, {} runs each in turn, {sync} waiting for the disk; MB/s: median (min-max){read}",
             self.ranks, self.repeat
         );
+        if let Some(pipeline) = &self.pipeline {
+            let filters = if pipeline.is_empty() { "no filter" } else { pipeline };
+            let _ = writeln!(
+                out,
+                "chunks with {filters}; MB/s are of the values as they are in memory, \
+                 \"smaller\" is their size over the file's"
+            );
+        }
         for kernel in &self.kernels {
             kernel.add_to(&mut out);
         }
@@ -249,8 +278,16 @@ impl KernelReport {
         );
         let _ = writeln!(
             out,
-            "  {:<17} {:>22} {:>7} {:>22} {:>7} {:>12} {:>14}",
-            "library", "write", "ratio", "read", "ratio", "open+define", "memory a rank"
+            "  {:<17} {:>22} {:>7} {:>22} {:>7} {:>12} {:>14} {:>8} {:>10}",
+            "library",
+            "write",
+            "ratio",
+            "read",
+            "ratio",
+            "open+define",
+            "memory a rank",
+            "smaller",
+            "end-to-end"
         );
         for library in &self.libraries {
             let name = library.library.name();
@@ -272,13 +309,15 @@ impl KernelReport {
                 let mib = |bytes: u64| bytes >> 20;
                 let _ = writeln!(
                     out,
-                    "  {name:<17} {:>22} {:>7} {:>22} {:>7} {:>9.1} ms {:>14}",
+                    "  {name:<17} {:>22} {:>7} {:>22} {:>7} {:>9.1} ms {:>14} {:>8.2} {:>10}",
                     speed(write),
                     ratio(Direction::Write),
                     speed(read),
                     ratio(Direction::Read),
                     start.map_or(0.0, |s| s.median * 1e3),
                     format!("{} of {} MiB", mib(peak), mib(own)),
+                    library.compression().unwrap_or(0.0),
+                    library.end_to_end().map_or("–".into(), |speed| format!("{speed:.0}")),
                 );
             }
             if let Some(fault) = &library.fault {

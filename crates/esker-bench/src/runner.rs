@@ -63,6 +63,7 @@ impl Library {
         match self {
             Library::Esker(_, layout) => layout.extension(),
             Library::Peer(Peer::Adios2) => "bp",
+            Library::Peer(Peer::Hdf5OpenMpi | Peer::Hdf5) => "h5",
             Library::Peer(_) | Library::Capi => "nc",
         }
     }
@@ -81,18 +82,27 @@ pub enum Peer {
     Blobs,
     /// ADIOS2's BP5, a block for each request.
     Adios2,
+    /// Parallel HDF5 on MPICH, as Debian packages it, with the kernel's chunks.
+    Hdf5,
+    /// The same program and library on OpenMPI. Slower where there are more ranks than cores.
+    Hdf5OpenMpi,
+    /// netCDF-4: netCDF-C on that HDF5.
+    Netcdf4,
     /// Plain `pwrite` and `pread` from the same kind of ranks as Esker's.
     Posix,
 }
 
 impl Peer {
     /// All.
-    pub const ALL: [Peer; 6] = [
+    pub const ALL: [Peer; 9] = [
         Peer::Pnetcdf,
         Peer::PnetcdfRomio,
         Peer::PnetcdfBurstBuffer,
         Peer::Blobs,
         Peer::Adios2,
+        Peer::Hdf5,
+        Peer::Hdf5OpenMpi,
+        Peer::Netcdf4,
         Peer::Posix,
     ];
 
@@ -104,6 +114,9 @@ impl Peer {
             Peer::PnetcdfBurstBuffer => "pnetcdf-bb",
             Peer::Blobs => "blobs",
             Peer::Adios2 => "adios2",
+            Peer::Hdf5OpenMpi => "hdf5-openmpi",
+            Peer::Hdf5 => "hdf5",
+            Peer::Netcdf4 => "netcdf4",
             Peer::Posix => "posix",
         }
     }
@@ -119,6 +132,9 @@ impl Peer {
             Peer::PnetcdfBurstBuffer => Some(Program::PnetcdfBurstBuffer),
             Peer::Blobs => Some(Program::Blobs),
             Peer::Adios2 => Some(Program::Adios2),
+            Peer::Hdf5OpenMpi => Some(Program::Hdf5OpenMpi),
+            Peer::Hdf5 => Some(Program::Hdf5),
+            Peer::Netcdf4 => Some(Program::Netcdf4),
             Peer::Posix => None,
         }
     }
@@ -142,6 +158,9 @@ pub struct Options {
     /// A folder with Esker's `libpnetcdf.so`: the peer's compiled program runs on that first,
     /// with `LD_LIBRARY_PATH` the only difference, and the rest is compared with it.
     pub capi: Option<PathBuf>,
+    /// Whether variables have chunks, and which filters those have. Layouts and peers without
+    /// chunks write the same values as they can.
+    pub chunks: Chunks,
     /// The peers.
     pub peers: Vec<Peer>,
     /// Whether a peer that has to be built may be, which takes minutes and downloads its source.
@@ -173,6 +192,7 @@ impl Options {
             layouts: vec![Layout::Canonical],
             reading: Reading::Requests,
             capi: None,
+            chunks: Chunks::WhereNatural,
             peers: vec![Peer::Pnetcdf],
             build_peers: true,
             repeat: 5,
@@ -181,6 +201,16 @@ impl Options {
             maps: None,
             worker: Vec::new(),
             limit: Duration::from_secs(600),
+        }
+    }
+
+    /// The filters of chunks, if variables have chunks.
+    fn pipeline(&self) -> Option<&str> {
+        let natural = |peer: &Peer| matches!(peer, Peer::Hdf5OpenMpi | Peer::Hdf5 | Peer::Netcdf4);
+        match &self.chunks {
+            Chunks::Kernel(pipeline) => Some(pipeline),
+            Chunks::WhereNatural if self.peers.iter().any(natural) => Some(Chunks::USUAL),
+            Chunks::WhereNatural | Chunks::Never => None,
         }
     }
 
@@ -194,6 +224,24 @@ impl Options {
         let capi = self.capi.iter().map(|_| Library::Capi);
         capi.chain(self.comm.iter().flat_map(layouts)).chain(peers).collect()
     }
+}
+
+/// Whether a kernel's variables have chunks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Chunks {
+    /// Where someone takes part for whom chunks are natural, with [`Chunks::USUAL`] filters.
+    #[default]
+    WhereNatural,
+    /// Never: HDF5 and netCDF-4 write contiguous variables.
+    Never,
+    /// The kernel's, with these filters, as `deflate,1` or `shuffle zstd,3`; none if empty.
+    Kernel(String),
+}
+
+impl Chunks {
+    /// The filters that chunks have where nobody named others. The paper has level 6, which
+    /// makes the compressor more of what is measured, and the library less.
+    pub const USUAL: &str = "deflate,1";
 }
 
 /// Why nothing could be run.
@@ -224,6 +272,7 @@ pub fn run(options: &Options, progress: &mut dyn FnMut(&str)) -> Result<Report, 
         repeat: options.repeat,
         sync: options.sync,
         reading: options.reading,
+        pipeline: options.pipeline().map(String::from),
         libraries: options.libraries(),
         kernels,
     })
@@ -243,7 +292,11 @@ impl Bench<'_> {
             _ => None,
         };
         let plan = kernel.plan(self.options.ranks, &self.options.scale, map.as_ref());
-        plan.map_err(|e| e.to_string())
+        let mut plan = plan.map_err(|e| e.to_string())?;
+        if let Some(pipeline) = self.options.pipeline() {
+            kernel.add_chunks(&mut plan, pipeline);
+        }
+        Ok(plan)
     }
 
     fn kernel(&self, kernel: Kernel, progress: &mut dyn FnMut(&str)) -> KernelReport {
@@ -279,7 +332,10 @@ impl Bench<'_> {
                         let wrong = measured.wrong;
                         entry.fault = Some(format!("{wrong} values were read that are wrong"));
                     }
-                    Ok(measured) => entry.runs.push(measured),
+                    Ok(measured) => {
+                        entry.stored = stored(&output(library));
+                        entry.runs.push(measured);
+                    }
                     Err(why) => entry.fault = Some(why),
                 }
                 if round > 0 {
@@ -374,8 +430,8 @@ impl Bench<'_> {
         file: &Path,
     ) -> Result<Measurement, String> {
         let Options { ranks, sync, limit, build_peers, .. } = *self.options;
-        let program = program.find(&peer::cache_folder(&self.options.dir), build_peers)?;
-        let mut command = peer::mpiexec(ranks);
+        let found = program.find(&peer::cache_folder(&self.options.dir), build_peers)?;
+        let mut command = program.launch(ranks, &found);
         if let Some(folder) = library {
             command.env("LD_LIBRARY_PATH", folder);
         }
@@ -387,7 +443,7 @@ impl Bench<'_> {
             fs::create_dir_all(&folder).map_err(|e| e.to_string())?;
             command.env("PNETCDF_HINTS", peer::burst_buffer_hints(&folder));
         }
-        command.arg(program).arg(&plans.written).arg(file);
+        command.arg(found).arg(&plans.written).arg(file);
         command.arg(if sync { "sync" } else { "nosync" }).args(&plans.read);
         parse(&process::output(command, limit)?)
     }
@@ -412,6 +468,16 @@ impl PlanFiles {
             _ => Ok(()),
         }
     }
+}
+
+/// Bytes of a file or of all files in a folder; 0 of what is not there.
+fn stored(path: &Path) -> u64 {
+    let Ok(facts) = path.symlink_metadata() else { return 0 };
+    if !facts.is_dir() {
+        return facts.len();
+    }
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.map(|entry| stored(&entry.path())).sum()
 }
 
 /// Removes a file or a folder. One that failed has left nothing.

@@ -5,7 +5,7 @@ mod common;
 
 use common::{esker, good, run};
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "info",
     "dump",
     "gen",
@@ -15,6 +15,7 @@ const COMMANDS: [&str; 11] = [
     "refs",
     "diff",
     "demo",
+    "simulate",
     "completions",
     "man",
 ];
@@ -35,7 +36,7 @@ fn help_is_data_on_standard_output_with_an_example() {
 
 #[test]
 fn a_wrong_call_is_one_line_on_standard_error_and_exit_code_2() {
-    let calls: [&[&str]; 8] = [
+    let calls: [&[&str]; 10] = [
         &["frobnicate"],
         &["info"],
         &["info", "--frobnicate", "x.nc"],
@@ -44,6 +45,8 @@ fn a_wrong_call_is_one_line_on_standard_error_and_exit_code_2() {
         &["gen", "-k", "nc4", "x.cdl"],
         &["copy", "a.nc", "b.nc", "--dim", "lat=5:5"],
         &["diff", "--atol", "-1", "a.nc", "b.nc"],
+        &["simulate", "frobnicate"],
+        &["simulate", "owners", "--ranks", "2M"],
     ];
     for call in calls {
         let run = run(call);

@@ -30,6 +30,7 @@
 //! Read on in `header/decode.rs` and `header/place.rs`.
 #![forbid(unsafe_code)]
 
+pub mod chunked;
 mod error;
 mod header;
 mod journal;

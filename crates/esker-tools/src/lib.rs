@@ -11,6 +11,7 @@
 //! - [`offsets`]: where each variable and record lies in the file.
 //! - [`refs`]: references with which xarray and Zarr read the file without Esker.
 //! - [`replay`]: a container of logs into the classic file that it stands for.
+//! - [`simulate`]: who would own which chunk, for as many ranks as one likes.
 //! - [`stats`]: the smallest, the largest and the mean value of a variable, its gaps.
 //!
 //! Two smaller ones serve these: [`blocks`] cuts a variable into pieces of bounded size, and
@@ -38,6 +39,7 @@ mod progress;
 pub mod refs;
 pub mod replay;
 mod runs;
+pub mod simulate;
 mod source;
 pub mod stats;
 

@@ -395,6 +395,9 @@ impl Dataset {
         if selection.as_blob().is_some() {
             return Err(self.not_decomposed(var));
         }
+        if let Some(chunked) = self.chunked_var(var)? {
+            return self.check_chunked(var, chunked, selection, purpose);
+        }
         let space = match purpose {
             Purpose::Write { .. } if self.appends() => Space::Log,
             _ => Space::File,
@@ -425,6 +428,10 @@ impl Dataset {
 
     fn require_present(&self, var: VarId, checked: &Checked) -> Result<()> {
         self.require_dense(var, checked)?;
+        if self.chunked_var(var)?.is_some() {
+            // What nobody has written takes no room in the file, but it does in memory.
+            return self.require_memory_for(var, checked);
+        }
         let end = checked.extent.end();
         let file_len = match &self.container {
             Some(container) => {
@@ -467,7 +474,10 @@ impl Dataset {
         self.push(&mut queue, Direction::Get, self.file_var(var)?, checked, memory);
         let mut requests = queue.queue;
         let mut report = Report::default();
-        self.read_direct(&mut requests, &mut report)?;
+        match self.is_chunked(self.file_var(var)?) {
+            true => self.read_chunked_alone(&mut requests, &mut report)?,
+            false => self.read_direct(&mut requests, &mut report)?,
+        }
         first_error(self.outcomes(requests))
     }
 

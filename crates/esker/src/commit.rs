@@ -12,6 +12,7 @@ use esker_format::{Header, HeaderState, values};
 use esker_store::{Access, CreateMode, File};
 
 use crate::base::Base;
+use crate::chunked::{Heap, HeapFile, Placing, write_block};
 use crate::container::Container;
 use crate::decomposed::{NewMap, write_maps};
 use crate::define::Before;
@@ -27,20 +28,45 @@ pub(crate) struct Committed {
     pub(crate) renamed: bool,
     /// What the file is a view of, if it is one.
     pub(crate) container: Option<Box<Container>>,
+    /// The heap of its chunked variables, if it has any.
+    pub(crate) heap: Option<Heap>,
+}
+
+/// What is to be committed.
+#[derive(Clone, Copy)]
+pub(crate) struct New<'n> {
+    pub(crate) header: &'n Header,
+    /// Which variables are filled.
+    pub(crate) fills: &'n [bool],
+    pub(crate) maps: &'n [NewMap],
+    /// The chunked variables, if there are any.
+    pub(crate) placing: Option<&'n Placing>,
+}
+
+impl New<'_> {
+    /// The length that a file has at least with so many records.
+    fn end(&self, base: &Base, records: u64) -> u64 {
+        let heap = self.placing.map_or(0, |p| p.heap.begin + p.heap.end.unwrap_or(0));
+        base.end_of(self.header, records).max(heap)
+    }
+
+    /// Writes the tables that are new.
+    fn write_tables(&self, file: &dyn File) -> Result<()> {
+        let Some(placing) = self.placing else { return Ok(()) };
+        let heap = HeapFile { file, begin: placing.heap.begin };
+        placing.blocks.iter().try_for_each(|(at, block)| write_block(heap, *at, block))
+    }
 }
 
 /// Commits a new dataset, in place of one that has its name. Collective.
-pub(crate) fn create(
-    base: &Base,
-    header: &Header,
-    fills: &[bool],
-    maps: &[NewMap],
-) -> Result<Committed> {
+pub(crate) fn create(base: &Base, new: &New<'_>) -> Result<Committed> {
+    let New { header, fills, maps, .. } = *new;
     let name = base.new_path();
     let created = base.by_root(|| {
         let file = base.store.create(&name, CreateMode::Truncate)?;
         file.write_at(0, &header.encode())?;
-        file.set_len(base.end_of(header, 0))?;
+        file.set_len(new.end(base, 0))?;
+        new.write_tables(&*file)?;
         Ok(file)
     })?;
     let filled = opened(base, &name, created).and_then(|file| {
@@ -57,7 +83,7 @@ pub(crate) fn create(
         journal::clear_journal(&*base.store, &base.path)?;
         Ok(base.store.rename(&name, &base.path)?)
     })?;
-    Ok(Committed { file, renamed: true, container: None })
+    Ok(Committed { file, renamed: true, container: None, heap: None })
 }
 
 /// The file that rank 0 has made, on every rank. An open file keeps being the same one when it
@@ -70,20 +96,16 @@ fn opened(base: &Base, name: &Path, mine: Option<Arc<dyn File>>) -> Result<Arc<d
 }
 
 /// Commits a redefinition. Collective.
-pub(crate) fn update(
-    base: &Base,
-    before: &Before,
-    header: &Header,
-    fills: &[bool],
-    maps: &[NewMap],
-) -> Result<Committed> {
+pub(crate) fn update(base: &Base, before: &Before, new: &New<'_>) -> Result<Committed> {
     base.by_root(|| undo_failed_attempt(base, before))?;
-    if stays(before, header) {
-        in_place(base, before, header, fills, maps)?;
-        Ok(Committed { file: before.file.clone(), renamed: false, container: None })
+    let heap_stays = new.placing.is_none_or(|placing| placing.moved.is_none());
+    if heap_stays && stays(before, new.header) {
+        in_place(base, before, new)?;
+        let (file, renamed) = (before.file.clone(), false);
+        Ok(Committed { file, renamed, container: None, heap: None })
     } else {
-        let file = rebuild(base, before, header, fills, maps)?;
-        Ok(Committed { file, renamed: true, container: None })
+        let file = rebuild(base, before, new)?;
+        Ok(Committed { file, renamed: true, container: None, heap: None })
     }
 }
 
@@ -110,21 +132,16 @@ fn stays(before: &Before, header: &Header) -> bool {
         })
 }
 
-fn in_place(
-    base: &Base,
-    before: &Before,
-    header: &Header,
-    fills: &[bool],
-    maps: &[NewMap],
-) -> Result<()> {
+fn in_place(base: &Base, before: &Before, new: &New<'_>) -> Result<()> {
+    let New { header, fills, maps, .. } = *new;
     let file = &*before.file;
     // Where the new variables are there was nothing, for a reader of the old header.
     base.by_root(|| {
-        let end = base.end_of(header, before.records);
+        let end = new.end(base, before.records);
         if file.len()? < end {
             file.set_len(end)?;
         }
-        Ok(())
+        new.write_tables(file)
     })?;
     let first = before.header.layout.places.len();
     let filled = fill_new_fixed(file, header, first, fills, base)
@@ -147,15 +164,9 @@ fn write_header(base: &Base, before: &Before, header: &Header) -> Result<()> {
     journal::replace_header(&*base.store, &base.path, file, old, &new)
 }
 
-fn rebuild(
-    base: &Base,
-    before: &Before,
-    header: &Header,
-    fills: &[bool],
-    maps: &[NewMap],
-) -> Result<Arc<dyn File>> {
+fn rebuild(base: &Base, before: &Before, new: &New<'_>) -> Result<Arc<dyn File>> {
     let name = base.new_path();
-    let built = build(base, before, header, fills, maps);
+    let built = build(base, before, new);
     let renamed = built.and_then(|file| {
         base.by_root(|| Ok(base.store.rename(&name, &base.path)?))?;
         Ok(file)
@@ -174,23 +185,31 @@ fn rebuild(
     }
 }
 
-fn build(
-    base: &Base,
-    before: &Before,
-    header: &Header,
-    fills: &[bool],
-    maps: &[NewMap],
-) -> Result<Arc<dyn File>> {
+fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<Arc<dyn File>> {
+    let New { header, fills, maps, placing } = *new;
     let name = base.new_path();
     let created = base.by_root(|| {
         let file = base.store.create(&name, CreateMode::Truncate)?;
         base.store.copy_permissions(&base.path, &name)?;
         file.write_at(0, &header.encode())?;
-        file.set_len(base.end_of(header, before.records))?;
+        file.set_len(new.end(base, before.records))?;
+        new.write_tables(&*file)?;
         Ok(file)
     })?;
     let filled = opened(base, &name, created).and_then(|file| {
         moving::copy_data(before, header, fills, &*file, base.share())?;
+        if let Some(placing) = placing {
+            // Everything in the heap is counted from its beginning.
+            let old = before.chunked.as_ref().map_or(0, |c| c.heap.begin);
+            let (from, len) = placing.moved.unwrap_or((old, before.heap_len()));
+            moving::copy_part(
+                &*before.file,
+                from,
+                &*file,
+                placing.heap.begin,
+                base.share().of(len),
+            )?;
+        }
         let first = before.header.layout.places.len();
         fill_new_fixed(&*file, header, first, fills, base)?;
         write_maps(&*file, header, maps)?;

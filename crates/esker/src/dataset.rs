@@ -13,6 +13,7 @@ use esker_store::{Access, File};
 
 use crate::base::{Base, agree, broadcast_parts, read_header};
 use crate::burst::Burst;
+use crate::chunked::Chunked;
 use crate::commit::Committed;
 use crate::common::Common;
 use crate::container::{self, Container};
@@ -58,6 +59,8 @@ pub struct Dataset {
     pub(crate) buffers: Buffers,
     /// The decomposition maps, and which variables they are for.
     pub(crate) maps: Maps,
+    /// The chunked variables, if there are any.
+    pub(crate) chunked: Option<Box<Chunked>>,
     /// What the file is a view of, if it is one.
     pub(crate) container: Option<Box<Container>>,
     /// The logs before the file, if there are any.
@@ -134,7 +137,7 @@ impl Dataset {
             true => Burst::start(&base)?,
             false => None,
         };
-        let committed = Committed { file, renamed: false, container: None };
+        let committed = Committed { file, renamed: false, container: None, heap: None };
         let mut dataset = Dataset::new(base, (committed, header, records), fills, None);
         dataset.stand_behind(burst);
         Ok(dataset)
@@ -151,7 +154,7 @@ impl Dataset {
         };
         let fills = vec![None; header.schema.vars.len()];
         let (file, container) = (container.view.clone(), Some(Box::new(container)));
-        let committed = Committed { file, renamed: false, container };
+        let committed = Committed { file, renamed: false, container, heap: None };
         Ok(Dataset::new(base, (committed, header, records), fills, None))
     }
 
@@ -168,11 +171,12 @@ impl Dataset {
     ) -> Dataset {
         static EPOCHS: AtomicU64 = AtomicU64::new(0);
         let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed);
-        let Committed { file, renamed, container } = committed;
+        let Committed { file, renamed, container, .. } = committed;
         let (report, machine) = (Report::default(), OnceLock::new());
         let buffers = Buffers::default();
         let is_raw = base.raw || container.is_some();
         let maps = if is_raw { Maps::default() } else { Maps::of(&header) };
+        let chunked = if is_raw { None } else { Chunked::of(&header) };
         Dataset {
             base,
             file,
@@ -186,17 +190,19 @@ impl Dataset {
             machine,
             buffers,
             maps,
+            chunked,
             container,
             burst: None,
         }
     }
 
     /// Puts logs before the file. A file with decomposed variables has no use for them: there
-    /// every rank writes one piece for itself already.
+    /// every rank writes one piece for itself already. Nor has one with chunked variables, whose owners
+    /// need what all ranks have.
     pub(crate) fn stand_behind(&mut self, mut burst: Option<Box<Burst>>) {
         let vars = self.header.schema.vars.len();
         let decomposed = (0..vars).any(|var| self.maps.of_var(VarId(var)).is_some());
-        if let Some(mut unused) = burst.take_if(|_| decomposed) {
+        if let Some(mut unused) = burst.take_if(|_| decomposed || self.chunked.is_some()) {
             unused.discard(&self.base);
         }
         self.burst = burst;
@@ -222,7 +228,11 @@ impl Dataset {
 
     /// Dimensions, attributes and variables, under this rank's numbers.
     pub fn schema(&self) -> &Schema {
-        self.numbering.as_ref().map_or(&self.header.schema, |n| &n.schema)
+        match (&self.numbering, &self.chunked) {
+            (Some(numbering), _) => &numbering.schema,
+            (None, Some(chunked)) => &chunked.schema,
+            (None, None) => &self.header.schema,
+        }
     }
 
     /// The header as it is in the file: the schema and where each variable's bytes are. Its
@@ -299,6 +309,7 @@ impl Dataset {
         if self.container.is_some() {
             return self.commit_container(true);
         }
+        self.settle_chunks()?;
         let clock = Instant::now();
         let mut synced = self.file.sync().map_err(Error::from);
         if let (Ok(()), Some(burst)) = (&synced, &mut self.burst) {
@@ -307,6 +318,9 @@ impl Dataset {
         }
         self.report.phases.sync += clock.elapsed();
         self.base.agree(synced)?;
+        if let Some(chunked) = &mut self.chunked {
+            chunked.heap.synced();
+        }
         if self.renamed {
             self.base.by_root(|| Ok(self.base.store.sync_names(&self.base.path)?))?;
             self.renamed = false;
@@ -326,6 +340,7 @@ impl Dataset {
         if self.container.is_some() {
             return Ok(());
         }
+        self.forget_chunks();
         let found = self.base.by_root(|| {
             let (header, _) = read_header(&self.base.path, &*self.file)?;
             let same = header.schema == self.header.schema && header.layout == self.header.layout;
@@ -356,6 +371,9 @@ impl Dataset {
         if self.container.is_some() {
             return self.append_fill(var, record);
         }
+        if self.is_chunked(id) {
+            return self.fill_chunked_record(var, record);
+        }
         let mine = self.base.share().of(place.bytes);
         let at = place.begin + record * self.header.layout.record_size + mine.start;
         let fill = esker_format::values::fill_bytes(variable);
@@ -383,6 +401,7 @@ impl Dataset {
         }
         let mut header = self.header.clone();
         change(&mut header.schema).map_err(|e| self.base.schema_error(e))?;
+        self.require_same_chunks(&header.schema)?;
         if let Some(container) = &mut self.container {
             let placed = DataLayout::place(&header.schema, &self.base.align);
             header.layout = placed.map_err(|e| self.base.schema_error(e))?;
@@ -417,6 +436,7 @@ impl Dataset {
         }
         if !self.base.raw && self.container.is_none() {
             self.maps = Maps::of(&self.header);
+            self.describe_chunks_again();
         }
         Ok(())
     }
@@ -431,6 +451,7 @@ impl Dataset {
         if self.container.is_some() {
             return self.commit_container(false);
         }
+        self.settle_chunks()?;
         self.base.by_root(|| self.extend_file(self.records))?;
         match self.burst.take() {
             Some(burst) => burst.remove(&self.base),
@@ -442,8 +463,10 @@ impl Dataset {
     pub fn redef(mut self) -> Result<Define> {
         self.base.require_writable("redefine")?;
         self.settle()?;
-        let Dataset { file, header, records, renamed, container, burst, .. } = self;
-        let before = Before { file, header, records, renamed, container };
+        self.settle_chunks()?;
+        self.know_heap()?;
+        let Dataset { file, header, records, renamed, container, chunked, burst, .. } = self;
+        let before = Before { file, header, records, renamed, container, chunked };
         Ok(Define::redefine(self.base, before, burst, self.numbering, self.fills))
     }
 

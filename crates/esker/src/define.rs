@@ -13,6 +13,7 @@ use esker_store::{Access, CreateMode, File, Store};
 
 use crate::base::{Base, agree, broadcast_parts};
 use crate::burst::Burst;
+use crate::chunked::{self, Chunked, Placing};
 use crate::commit::{self, Committed};
 use crate::common::Common;
 use crate::container::{self, Container};
@@ -63,6 +64,20 @@ pub(crate) struct Before {
     pub(crate) renamed: bool,
     /// What the file is a view of, if it is one.
     pub(crate) container: Option<Box<Container>>,
+    /// The chunked variables, whose heap is known.
+    pub(crate) chunked: Option<Box<Chunked>>,
+}
+
+impl Before {
+    /// How long the heap of its chunked variables is.
+    pub(crate) fn heap_len(&self) -> u64 {
+        self.chunked.as_ref().and_then(|chunked| chunked.heap.end).unwrap_or(0)
+    }
+
+    /// What programs see, in the file's order.
+    fn schema(&self) -> &Schema {
+        self.chunked.as_ref().map_or(&self.header.schema, |chunked| &chunked.schema)
+    }
 }
 
 /// [`Define::enddef`] failed. The dataset is still in define mode, and can be corrected.
@@ -133,9 +148,9 @@ impl Define {
         fills: Vec<Option<FillMode>>,
     ) -> Define {
         // In this rank's order, so that its numbers stay what they are.
-        let file_order = numbering.as_ref().map(|n| FileOrder::new(&before.header.schema, n));
+        let file_order = numbering.as_ref().map(|n| FileOrder::new(before.schema(), n));
         let (schema, fills) = match numbering {
-            None => (before.header.schema.clone(), fills),
+            None => (before.schema().clone(), fills),
             Some(numbering) => {
                 let own = numbering.vars.iter().map(|v| fills.get(v.0).copied().flatten());
                 (numbering.schema, own.collect())
@@ -183,12 +198,13 @@ impl Define {
         values: impl Into<Values>,
     ) -> Result<()> {
         let (owner, values) = (owner.into(), values.into());
+        self.require_free_attr(owner, name)?;
         // A changed value of what the file has is a removal to those who merge by name.
         let old = self.before.as_ref().and_then(|b| match owner {
-            Owner::Global => b.header.schema.attr(owner, name),
+            Owner::Global => b.schema().attr(owner, name),
             Owner::Var(var) => {
                 let var = self.schema.variable(var)?;
-                b.header.schema.vars.get(&var.name)?.attrs.get(name).map(|a| &a.values)
+                b.schema().vars.get(&var.name)?.attrs.get(name).map(|a| &a.values)
             }
         });
         self.removed |= old.is_some_and(|old| *old != values);
@@ -203,6 +219,7 @@ impl Define {
     /// Removes an attribute and gives its values back.
     pub fn del_attr(&mut self, owner: impl Into<Owner>, name: &str) -> Result<Values> {
         let owner = owner.into();
+        self.require_free_attr(owner, name)?;
         let deleted = self.schema.del_attr(owner, name);
         self.removed |= deleted.is_ok();
         let deleted = deleted.map_err(|e| self.base.schema_error(e))?;
@@ -216,6 +233,8 @@ impl Define {
     /// Renames an attribute.
     pub fn rename_attr(&mut self, owner: impl Into<Owner>, old: &str, new: &str) -> Result<()> {
         let owner = owner.into();
+        self.require_free_attr(owner, old)?;
+        self.require_free_attr(owner, new)?;
         let renamed = self.schema.rename_attr(owner, old, new);
         self.renamed(renamed)?;
         self.in_file_order(|file| {
@@ -282,9 +301,12 @@ impl Define {
     }
 
     /// Lets the variable's values go through filters before they are stored: names and parameters
-    /// with blanks between them, as `shuffle zstd,3` (docs/codecs.md has all). For variables of a
-    /// [`Layout::Log`]; the attribute `__filters` says which.
+    /// with blanks between them, as `shuffle zstd,3` (docs/codecs.md has all). A variable of a classic
+    /// file is cut into chunks then ([`Define::set_chunks`] says how; otherwise a shape is chosen).
     pub fn set_filters(&mut self, var: VarId, filters: &str) -> Result<()> {
+        if !self.is_container() {
+            return self.set_chunk_filters(var, filters);
+        }
         let defined = self.schema.vars.len();
         let Some(variable) = self.schema.variable(var) else {
             return Err(self.base.schema_error(SchemaError::NoSuchVar { id: var.0, defined }));
@@ -293,9 +315,6 @@ impl Define {
             let (path, name) = (&self.base.path, &variable.name);
             Err(Error::Filter(format!("{}: variable {name:?}: {why}", path.display())))
         };
-        if !self.is_container() {
-            return refuse("variables of a classic file have no filters".to_string());
-        }
         if self.before.as_ref().is_some_and(|b| b.header.schema.vars.get(&variable.name).is_some())
         {
             return refuse("filters are set when a variable is defined".to_string());
@@ -368,13 +387,17 @@ impl Define {
     pub fn enddef(mut self) -> Result<Dataset, EnddefError> {
         match self.commit() {
             Ok((mut committed, header, fills)) => {
+                let heap = committed.heap.take();
                 self.placeholders.clear();
                 committed.renamed |= self.before.as_ref().is_some_and(|b| b.renamed);
                 let records = self.before.as_ref().map_or(0, |b| b.records);
-                let numbering = Numbering::of(&self.schema, &header.schema);
                 let base = self.base.clone();
                 let parts = (committed, header, records);
-                let mut dataset = Dataset::new(base, parts, fills, numbering);
+                let mut dataset = Dataset::new(base, parts, fills, None);
+                dataset.numbering = Numbering::of(&self.schema, dataset.schema());
+                if let (Some(chunked), Some(heap)) = (&mut dataset.chunked, heap) {
+                    chunked.heap = heap;
+                }
                 dataset.stand_behind(self.burst.take());
                 Ok(dataset)
             }
@@ -394,17 +417,49 @@ impl Define {
             let header = Header { schema, numrecs, layout };
             return Ok((self.commit_container(&header)?, header, own_fills));
         }
-        let (layout, records) = match &self.before {
-            None => (DataLayout::place(&schema, align), 0),
-            Some(b) => (DataLayout::extend(&schema, &b.header, b.records, align), b.records),
+        let before = self.before.as_ref().map(|b| (&b.header, b.chunked.as_deref(), b.records));
+        let placing = match self.base.raw {
+            true => None,
+            false => chunked::physical(&self.base, &schema, before)?,
         };
-        let layout = layout.map_err(|e| self.base.schema_error(e))?;
+        let records = self.numrecs();
+        let (schema, layout) = match &placing {
+            Some(Placing { schema, layout, .. }) => (schema.clone(), layout.clone()),
+            None => {
+                let layout = match before {
+                    None => DataLayout::place(&schema, align),
+                    Some((header, _, records)) => {
+                        DataLayout::extend(&schema, header, records, align)
+                    }
+                };
+                (schema, layout.map_err(|e| self.base.schema_error(e))?)
+            }
+        };
         let header = Header { schema, numrecs: NumRecs::Count(records), layout };
-        let committed = match &self.before {
-            None => commit::create(&self.base, &header, &fills, &self.maps)?,
-            Some(before) => commit::update(&self.base, before, &header, &fills, &self.maps)?,
+        let new = commit::New {
+            header: &header,
+            fills: &fills,
+            maps: &self.maps,
+            placing: placing.as_ref(),
         };
+        let mut committed = match &self.before {
+            None => commit::create(&self.base, &new)?,
+            Some(before) => commit::update(&self.base, before, &new)?,
+        };
+        committed.heap = placing.map(|placing| placing.heap);
         Ok((committed, header, own_fills))
+    }
+
+    /// Whether the file has chunked variables.
+    pub(crate) fn has_chunks(&self) -> bool {
+        self.before.as_ref().is_some_and(|b| b.chunked.is_some())
+    }
+
+    /// Whether the variable of this name is a chunked one of the file.
+    pub(crate) fn is_chunked_in_file(&self, name: &str) -> bool {
+        let Some(before) = &self.before else { return false };
+        let Some(chunked) = &before.chunked else { return false };
+        before.header.schema.var(name).is_some_and(|var| chunked.var(var).is_some())
     }
 
     pub(crate) fn is_container(&self) -> bool {
@@ -428,7 +483,7 @@ impl Define {
         match defined {
             Ok(()) => {
                 let file = container.view.clone();
-                Ok(Committed { file, renamed: false, container: Some(container) })
+                Ok(Committed { file, renamed: false, container: Some(container), heap: None })
             }
             Err(error) => {
                 // What was open stays open, and the definition can be corrected.

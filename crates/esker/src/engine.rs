@@ -20,6 +20,14 @@ impl Dataset {
     /// The way of an independent wait.
     pub(crate) fn move_alone(&mut self, requests: &mut Vec<Request<'_>>) -> Result<()> {
         self.require_current(requests)?;
+        if self.chunked.is_some() {
+            return self.move_alone_mixed(requests);
+        }
+        self.move_alone_classic(requests)
+    }
+
+    /// The same for variables that are not chunked.
+    pub(crate) fn move_alone_classic(&mut self, requests: &mut Vec<Request<'_>>) -> Result<()> {
         let mut gets = split_gets(requests);
         let mut report = self.report;
         let moved = self.write_alone(requests, &mut report).and_then(|()| {
@@ -82,8 +90,20 @@ impl Dataset {
         requests: &mut Vec<Request<'_>>,
         ready: Result<()>,
     ) -> Result<()> {
-        let clock = Instant::now();
         let ready = ready.and_then(|()| self.require_current(requests));
+        if self.chunked.is_some() {
+            return self.move_together_mixed(requests, ready);
+        }
+        self.move_together_classic(requests, ready)
+    }
+
+    /// The same for variables that are not chunked.
+    pub(crate) fn move_together_classic(
+        &mut self,
+        requests: &mut Vec<Request<'_>>,
+        ready: Result<()>,
+    ) -> Result<()> {
+        let clock = Instant::now();
         let mut gets = split_gets(requests);
         let puts = requests;
         if self.appends() {
@@ -240,7 +260,7 @@ impl Dataset {
 }
 
 /// Takes the reads out of `requests`.
-fn split_gets<'b>(requests: &mut Vec<Request<'b>>) -> Vec<Request<'b>> {
+pub(crate) fn split_gets<'b>(requests: &mut Vec<Request<'b>>) -> Vec<Request<'b>> {
     // Mostly they are of one kind, and many: they stay where they are.
     let is_get = |r: &Request<'_>| r.direction == Direction::Get;
     if !requests.iter().any(is_get) {
@@ -255,7 +275,7 @@ fn split_gets<'b>(requests: &mut Vec<Request<'b>>) -> Vec<Request<'b>> {
 }
 
 /// Puts the reads back behind the writes.
-fn join<'b>(puts: &mut Vec<Request<'b>>, mut gets: Vec<Request<'b>>) {
+pub(crate) fn join<'b>(puts: &mut Vec<Request<'b>>, mut gets: Vec<Request<'b>>) {
     match puts.is_empty() {
         true => *puts = gets,
         false => puts.append(&mut gets),

@@ -41,6 +41,17 @@ pub enum Error {
     #[error("the filters failed: {0}")]
     Filter(String),
 
+    /// A chunked variable that cannot be defined, written or read.
+    #[error("{}: chunked variable \"{var}\": {why}", path.display())]
+    Chunked {
+        /// The file.
+        path: PathBuf,
+        /// The variable.
+        var: String,
+        /// What, with the chunk and its place where it is about one.
+        why: String,
+    },
+
     /// Something is wrong with the logs before a classic file.
     #[error("{}: burst buffer: {why}", path.display())]
     BurstBuffer {

@@ -321,7 +321,7 @@ fn garbled() -> Error {
 }
 
 /// The runs and values of `pieces`, for the owner of the window at `base`.
-fn pack(
+pub(crate) fn pack(
     base: u64,
     pieces: &[Piece],
     requests: &mut [Request<'_>],
@@ -360,7 +360,7 @@ fn lay(window: &mut Window, base: u64, message: &[u8]) -> Result<u64> {
 }
 
 /// Bytes that sorted pieces have together, each counted once.
-fn union_len(pieces: &[Piece]) -> u64 {
+pub(crate) fn union_len(pieces: &[Piece]) -> u64 {
     let mut end = 0;
     let mut total = 0;
     for piece in pieces {
@@ -372,7 +372,7 @@ fn union_len(pieces: &[Piece]) -> u64 {
 }
 
 /// Takes sorted pieces out of their union's bytes.
-fn unpack(bytes: &[u8], pieces: &[Piece], requests: &mut [Request<'_>]) -> Result<()> {
+pub(crate) fn unpack(bytes: &[u8], pieces: &[Piece], requests: &mut [Request<'_>]) -> Result<()> {
     // The union's current run: where it begins in the file and in `bytes`.
     let (mut run, mut at) = (Run { offset: 0, len: 0 }, 0);
     for piece in pieces {

@@ -65,6 +65,15 @@ pub(crate) enum WhereIndexed {
     Automatic,
 }
 
+/// What happens to a chunk that is written again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rewrite {
+    /// It goes to another place, and the old one stays whole until the new one is there.
+    Safe,
+    /// It stays in its place if it fits there.
+    InPlace,
+}
+
 /// The values in force.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hints {
@@ -128,6 +137,17 @@ pub struct Hints {
     pub(crate) burst_flush_buffer: u64,
     /// `esker_burst_limit`: a collective call flushes when a rank's log is longer; 0 for no limit.
     pub(crate) burst_limit: u64,
+    /// `esker_chunk_buffer`: bytes of chunks that a rank holds at a time when it writes or reads
+    /// together with others.
+    pub(crate) chunk_buffer: u64,
+    /// `esker_chunk_cache`: bytes of decoded chunks that are kept for later reads.
+    pub(crate) chunk_cache: u64,
+    /// `esker_chunk_penalty`: how much what a rank owns already counts against it, in hundredths.
+    pub(crate) chunk_penalty: u64,
+    /// `esker_chunk_room`: bytes kept for chunks before the records of traditional variables.
+    pub(crate) chunk_room: Option<u64>,
+    /// `esker_chunk_rewrite`: whether a chunk may be written over where it is.
+    pub(crate) chunk_rewrite: Rewrite,
     /// The pairs that were set, to send them to other ranks.
     given: Vec<(String, String)>,
     warnings: Vec<String>,
@@ -163,6 +183,11 @@ impl Default for Hints {
             burst_shared_logs: Switch::Disable,
             burst_flush_buffer: 0,
             burst_limit: 0,
+            chunk_buffer: 64 << 20,
+            chunk_cache: 32 << 20,
+            chunk_penalty: 100,
+            chunk_room: None,
+            chunk_rewrite: Rewrite::Safe,
             given: Vec::new(),
             warnings: Vec::new(),
         }
@@ -343,6 +368,15 @@ const TABLE: &[Hint] = &[
     burst_switch!("nc_burst_buf_shared_logs", burst_shared_logs),
     number_hint!("nc_burst_buf_flush_buffer_size", burst_flush_buffer),
     number_hint!("esker_burst_limit", burst_limit),
+    size_hint!("esker_chunk_buffer", chunk_buffer),
+    number_hint!("esker_chunk_cache", chunk_cache),
+    number_hint!("esker_chunk_penalty", chunk_penalty),
+    optional_hint!("esker_chunk_room", chunk_room),
+    choice_hint!(
+        "esker_chunk_rewrite",
+        chunk_rewrite,
+        [("safe", Rewrite::Safe), ("in_place", Rewrite::InPlace)]
+    ),
     ignored_hint!("cb_config_list"),
     ignored_hint!("romio_no_indep_rw"),
     ignored_hint!("striping_factor"),

@@ -1,10 +1,11 @@
 //! Copying the data of one layout into another, in bounded memory, by all ranks together.
 
-use esker_format::{Header, values};
+use esker_format::{Header, VarId, values};
 use esker_store::File;
 
 use crate::define::Before;
 use crate::error::Result;
+use crate::fill::fill_records;
 use crate::share::Share;
 
 /// Bytes held at a time.
@@ -30,8 +31,14 @@ pub(crate) fn copy_data(
             copy(from.begin, header.layout.places[id.0].begin, from.bytes)?;
         }
     }
-    if before.records == 0 || old.layout.record_begin.is_none() {
+    if before.records == 0 {
         return Ok(());
+    }
+    if old.layout.record_begin.is_none() {
+        // Only chunked variables had records until now.
+        let mine = share.items(before.records);
+        let filled = |id: VarId| fills.get(id.0).copied().unwrap_or(false);
+        return fill_records(to, header, mine.start, mine.end, filled);
     }
     if same_records(old, header) {
         // One long copy when the records themselves did not change.
@@ -41,6 +48,17 @@ pub(crate) fn copy_data(
         return copy(from, place, len);
     }
     copy_records(before, header, fills, to, share)
+}
+
+/// Copies this part of what begins at `at` in one file and at `place` in the other.
+pub(crate) fn copy_part(
+    from: &dyn File,
+    at: u64,
+    to: &dyn File,
+    place: u64,
+    part: std::ops::Range<u64>,
+) -> Result<()> {
+    copy_range(from, at + part.start, to, place + part.start, part.end - part.start)
 }
 
 /// Whether a record has the same bytes in both layouts.

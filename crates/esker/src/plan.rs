@@ -19,6 +19,8 @@ pub(crate) struct Extent {
     singles: Vec<Single>,
     /// The others, with the number of their first element.
     patterns: Vec<(Pattern, u64)>,
+    /// Boxes whose runs are not one behind the other in the request.
+    boxes: Vec<(Pattern, Elements)>,
     /// Lists of runs that come again.
     repeats: Vec<Repeat>,
     /// Bytes of an element in the file.
@@ -30,6 +32,26 @@ pub(crate) struct Extent {
 struct Repeat {
     runs: Vec<Single>,
     places: Vec<Shift>,
+}
+
+/// Which elements of a request the runs of a pattern are: the first of all, and how far it is from
+/// one index of each level to the next.
+#[derive(Debug)]
+pub(crate) struct Elements {
+    pub(crate) first: u64,
+    pub(crate) steps: Vec<u64>,
+}
+
+impl Elements {
+    /// The first element of the run of this number.
+    fn of_run(&self, pattern: &Pattern, mut number: u64) -> u64 {
+        let levels = pattern.levels().iter().zip(&self.steps).rev();
+        levels.fold(self.first, |element, ((count, _), step)| {
+            let index = number % count;
+            number /= count;
+            element + index * step
+        })
+    }
 }
 
 /// How far a list of runs is moved: in the file, and in the elements of the request.
@@ -57,6 +79,24 @@ impl Extent {
         match pattern.single() {
             Some(run) => self.push_run(run, element),
             None => self.patterns.push((pattern, element)),
+        }
+    }
+
+    /// Adds a box; its elements step as its pattern's levels do.
+    pub(crate) fn push_box(&mut self, pattern: Pattern, elements: Elements) {
+        match pattern.single() {
+            Some(run) => self.push_run(run, elements.first),
+            None => self.boxes.push((pattern, elements)),
+        }
+    }
+
+    /// Calls `each` with the first byte and the number of bytes of everything in it, in no order, and
+    /// whether that is one run.
+    pub(crate) fn parts(&self, mut each: impl FnMut(u64, u64, bool)) {
+        self.singles.iter().for_each(|s| each(s.offset, s.len, true));
+        let boxes = self.boxes.iter().map(|(pattern, _)| pattern);
+        for pattern in boxes.chain(self.patterns.iter().map(|(pattern, _)| pattern)) {
+            each(pattern.first(), pattern.run_count() * pattern.run_len(), false);
         }
     }
 
@@ -121,6 +161,10 @@ impl Extent {
             sum.add(single.offset, single.offset + single.len, 1, single.len);
         }
         for (pattern, _) in &self.patterns {
+            let runs = pattern.run_count();
+            sum.add(pattern.first(), pattern.end(), runs, runs * pattern.run_len());
+        }
+        for (pattern, _) in &self.boxes {
             let runs = pattern.run_count();
             sum.add(pattern.first(), pattern.end(), runs, runs * pattern.run_len());
         }
@@ -218,6 +262,7 @@ struct Entry<'a> {
 enum What<'a> {
     Singles(&'a [Single], Shift),
     Pattern(&'a Pattern, u64),
+    Box(&'a Pattern, &'a Elements),
 }
 
 /// All requests of a rank, by where they begin.
@@ -251,6 +296,10 @@ impl<'a> Plan<'a> {
                     let what = What::Singles(runs, *place);
                     entries.push(Entry { first, end, request, what });
                 }
+            }
+            for (pattern, elements) in &extent.boxes {
+                let what = What::Box(pattern, elements);
+                entries.push(Entry { first: pattern.first(), end: pattern.end(), request, what });
             }
             for (pattern, element) in &extent.patterns {
                 let what = What::Pattern(pattern, *element);
@@ -286,7 +335,7 @@ impl<'a> Plan<'a> {
             .iter()
             .map(|entry| match entry.what {
                 What::Singles(singles, _) => of_singles(singles),
-                What::Pattern(pattern, _) => of_pattern(pattern),
+                What::Pattern(pattern, _) | What::Box(pattern, _) => of_pattern(pattern),
             })
             .sum()
     }
@@ -331,7 +380,7 @@ impl Sweep<'_, '_> {
                 What::Singles(list, shift) => {
                     list.get(*at).map_or(entry.end, |s| s.offset + shift.offset).max(from)
                 }
-                What::Pattern(pattern, _) => {
+                What::Pattern(pattern, _) | What::Box(pattern, _) => {
                     let run = pattern.runs_after(from).next();
                     run.map_or(entry.end, |(_, run)| run.offset.max(from))
                 }
@@ -381,6 +430,15 @@ impl Sweep<'_, '_> {
                     let runs = pattern.runs_after(start);
                     for (number, run) in runs.take_while(|(_, run)| run.offset < end) {
                         let element = first + number * per_run;
+                        let request = entry.request;
+                        add(Piece { offset: run.offset, len: run.len, request, element });
+                    }
+                    entry.end > end
+                }
+                What::Box(pattern, elements) => {
+                    let runs = pattern.runs_after(start);
+                    for (number, run) in runs.take_while(|(_, run)| run.offset < end) {
+                        let element = elements.of_run(pattern, number);
                         let request = entry.request;
                         add(Piece { offset: run.offset, len: run.len, request, element });
                     }

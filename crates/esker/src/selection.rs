@@ -328,7 +328,7 @@ pub(crate) fn whole_records(record_shape: &[u64], elements: u64) -> Result<u64, 
 pub(crate) struct Slab<'a> {
     pub(crate) start: &'a [u64],
     pub(crate) count: &'a [u64],
-    stride: &'a [u64],
+    pub(crate) stride: &'a [u64],
 }
 
 impl Slab<'_> {
@@ -371,7 +371,7 @@ impl Slab<'_> {
 
     /// The length of the only run of the file that this is, if it is one: what the hyperslabs
     /// of long lists are.
-    fn only_run(&self, steps: &[u64], size: u64) -> Option<u64> {
+    pub(crate) fn only_run(&self, steps: &[u64], size: u64) -> Option<u64> {
         let mut run = size;
         for d in (0..steps.len()).rev().filter(|d| self.count[*d] != 1) {
             if steps[d] * self.stride_of(d) != run {

@@ -64,6 +64,42 @@ impl Window {
         &self.bytes[at..at + len as usize]
     }
 
+    /// Where it begins in the file.
+    pub(crate) fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Its first `len` bytes, whatever they are.
+    pub(crate) fn front(&self, len: u64) -> &[u8] {
+        &self.bytes[..len as usize]
+    }
+
+    /// Lays bytes of the file at `offset`, if they are within it.
+    pub(crate) fn lay_checked(&mut self, offset: u64, bytes: &[u8]) -> Option<()> {
+        let len = bytes.len() as u64;
+        let end = offset.checked_sub(self.start)?.checked_add(len)?;
+        (end <= self.bytes.len() as u64).then(|| self.lay(offset, len).copy_from_slice(bytes))
+    }
+
+    /// Whether all of its first `len` bytes are known.
+    pub(crate) fn is_covered(&self, len: u64) -> bool {
+        let len = len as usize;
+        self.first == 0 && (Covered { known: &self.known, at: 0, end: len }).border(0, false) == len
+    }
+
+    /// Puts `there` where nothing was laid.
+    pub(crate) fn complete(&mut self, there: &[u8]) {
+        let mut hole = 0;
+        let covered: Vec<(usize, usize)> = self.covered().collect();
+        for (from, to) in covered.into_iter().chain([(there.len(), there.len())]) {
+            let from = from.min(there.len());
+            if hole < from {
+                self.bytes[hole..from].copy_from_slice(&there[hole..from]);
+            }
+            hole = hole.max(to);
+        }
+    }
+
     /// Bytes that it takes.
     pub(crate) fn memory(&self) -> u64 {
         (self.bytes.len() + self.known.len() * 8) as u64

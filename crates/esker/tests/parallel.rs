@@ -180,3 +180,45 @@ mod bursts {
         }
     }
 }
+
+/// The same for classic files with chunked variables.
+mod chunks {
+    use super::*;
+
+    fn on_threads(ranks: usize, seeds: std::ops::Range<u64>) {
+        let dir = tempfile::tempdir().unwrap();
+        for seed in seeds {
+            let path = dir.path().join("run.chunk.nc");
+            esker::launch(ranks, |comm| scenario::run(seed, comm, &path));
+        }
+    }
+
+    #[test]
+    fn one_rank_agrees_with_the_model() {
+        on_threads(1, 30_000..30_000 + seeds());
+    }
+
+    #[test]
+    fn two_ranks_agree_with_the_model() {
+        on_threads(2, 31_000..31_000 + seeds());
+    }
+
+    #[test]
+    fn four_ranks_agree_with_the_model() {
+        on_threads(4, 32_000..32_000 + seeds());
+    }
+
+    #[test]
+    fn seven_ranks_agree_with_the_model() {
+        on_threads(7, 33_000..33_000 + seeds() / 2);
+    }
+
+    #[test]
+    fn two_datasets_at_once_do_not_mix() {
+        let dir = tempfile::tempdir().unwrap();
+        for seed in 34_000..34_000 + seeds() / 2 {
+            let path = dir.path().join("run.chunk.nc");
+            esker::launch(3, |comm| scenario::run_two(seed, comm, &path));
+        }
+    }
+}

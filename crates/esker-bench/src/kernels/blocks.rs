@@ -1,7 +1,7 @@
 //! Arrays cut into one block for each rank.
 
 use super::{Scale, fixed, grid, one_call, part, position, root, var};
-use crate::plan::{Calls, Element, Plan, RankPlan, Request, Slabs};
+use crate::plan::{Calls, Data, Element, Plan, RankPlan, Request, Slabs};
 
 pub(super) fn contiguous(ranks: usize, scale: &Scale) -> Plan {
     let n = (scale.bytes() / 8).max(1);
@@ -51,6 +51,21 @@ pub(super) fn checkerboard(ranks: usize, scale: &Scale) -> Plan {
     one_call(dims, var("field", Element::F32, &[0, 1]), slabs)
 }
 
+/// A square block on each rank, of a tile of two by two blocks that is the same everywhere and
+/// in which `percent` are random (seeds/000 §5.5.1). The paper's blocks are of 4096 squared.
+pub(super) fn tiles(ranks: usize, scale: &Scale, percent: u64) -> Plan {
+    let block = root(scale.bytes() / 4 / ranks as u64, 2).max(1);
+    let grid: [u64; 2] = grid(ranks);
+    let slabs = (0..ranks).map(|rank| {
+        let at = position(grid, rank);
+        Slabs::one(&[at[0] * block, at[1] * block], &[block, block])
+    });
+    let dims = vec![fixed("y", grid[0] * block), fixed("x", grid[1] * block)];
+    let mut tiles = var("tiles", Element::I32, &[0, 1]);
+    tiles.data = Data::Tile { percent, edge: 2 * block };
+    one_call(dims, tiles, slabs)
+}
+
 /// S3D's checkpoint: mass fractions of 11 species, 3 velocities, pressure and temperature.
 pub(super) fn blocks3d(ranks: usize, scale: &Scale) -> Plan {
     let edge = root(scale.bytes() / 8 / 16, 3).max(1);
@@ -81,5 +96,5 @@ pub(super) fn blocks3d(ranks: usize, scale: &Scale) -> Plan {
         RankPlan { lists, steps: vec![requests] }
     };
     let ranks = (0..ranks).map(rank).collect();
-    Plan { dims, vars, records: 0, steps: vec![Calls::Queued], ranks }
+    Plan { dims, vars, records: 0, pipeline: String::new(), steps: vec![Calls::Queued], ranks }
 }

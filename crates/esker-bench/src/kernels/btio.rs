@@ -40,7 +40,14 @@ pub(super) fn plan(ranks: usize, scale: &Scale) -> Plan {
     };
     let plans = (0..ranks).map(rank).collect();
     let vars = vec![var("u", Element::F64, &[0, 1, 2, 3, 4])];
-    Plan { dims, vars, records, steps: vec![Calls::Queued; records as usize], ranks: plans }
+    Plan {
+        dims,
+        vars,
+        records,
+        pipeline: String::new(),
+        steps: vec![Calls::Queued; records as usize],
+        ranks: plans,
+    }
 }
 
 /// The tiles of a rank: for z, y and x, into how many parts the edge is cut, and which it is.

@@ -240,7 +240,14 @@ pub(super) fn plan(
     };
     let plans = (0..ranks).map(rank_plan).collect();
     let steps = vec![Calls::Queued; records as usize];
-    Plan { dims: schema.dims, vars: schema.vars, records, steps, ranks: plans }
+    Plan {
+        dims: schema.dims,
+        vars: schema.vars,
+        records,
+        pipeline: String::new(),
+        steps,
+        ranks: plans,
+    }
 }
 
 /// Dimensions and variables as they are added.

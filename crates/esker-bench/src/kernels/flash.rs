@@ -26,5 +26,12 @@ pub(super) fn plan(ranks: usize, scale: &Scale) -> Plan {
         RankPlan { lists: vec![slabs], steps: requests.collect() }
     };
     let ranks = (0..ranks).map(rank).collect();
-    Plan { dims, vars, records: 0, steps: vec![Calls::Blocking; VARIABLES], ranks }
+    Plan {
+        dims,
+        vars,
+        records: 0,
+        pipeline: String::new(),
+        steps: vec![Calls::Blocking; VARIABLES],
+        ranks,
+    }
 }

@@ -4,15 +4,17 @@
 
 mod blocks;
 mod btio;
+mod chunks;
 mod e3sm;
 mod flash;
 mod land;
+mod pandana;
 
 pub use e3sm::{Case, DecompositionMap, MapError};
 
 use thiserror::Error;
 
-use crate::plan::{Calls, Dim, Element, Plan, RankPlan, Request, Slabs, Var};
+use crate::plan::{Calls, Data, Dim, Element, Plan, RankPlan, Request, Slabs, Var};
 
 /// A way of cutting arrays among ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,6 +39,16 @@ pub enum Kernel {
     E3smG,
     /// A synthetic case like E3SM's land: 560 variables, 240 records, lists of short runs, queued.
     E3smI,
+    /// A checkerboard of square blocks, a quarter of a chunk each, of random bits; one blocking
+    /// call.
+    Random100,
+    /// The same of which half are zeros.
+    Random50,
+    /// The same of which nine tenths are zeros.
+    Random10,
+    /// Pandana: 108 one-dimensional variables of very different lengths, to which each rank
+    /// appends its part, queued.
+    Pandana,
 }
 
 /// How large a kernel is made. What is not given is the kernel's own choice.
@@ -74,7 +86,7 @@ pub enum KernelError {
 
 impl Kernel {
     /// All, in the order in which they are shown.
-    pub const ALL: [Kernel; 10] = [
+    pub const ALL: [Kernel; 14] = [
         Kernel::Contiguous,
         Kernel::Strided,
         Kernel::StridedCalls,
@@ -85,6 +97,10 @@ impl Kernel {
         Kernel::E3smF,
         Kernel::E3smG,
         Kernel::E3smI,
+        Kernel::Random100,
+        Kernel::Random50,
+        Kernel::Random10,
+        Kernel::Pandana,
     ];
 
     /// The name by which users call it.
@@ -100,6 +116,10 @@ impl Kernel {
             Kernel::E3smF => "e3sm-f",
             Kernel::E3smG => "e3sm-g",
             Kernel::E3smI => "e3sm-i",
+            Kernel::Random100 => "random-100",
+            Kernel::Random50 => "random-50",
+            Kernel::Random10 => "random-10",
+            Kernel::Pandana => "pandana",
         }
     }
 
@@ -136,6 +156,10 @@ impl Kernel {
             Kernel::Blocks3d => Ok(blocks::blocks3d(ranks, scale)),
             Kernel::Flash => Ok(flash::plan(ranks, scale)),
             Kernel::Btio => Ok(btio::plan(ranks, scale)),
+            Kernel::Random100 => Ok(blocks::tiles(ranks, scale, 100)),
+            Kernel::Random50 => Ok(blocks::tiles(ranks, scale, 50)),
+            Kernel::Random10 => Ok(blocks::tiles(ranks, scale, 10)),
+            Kernel::Pandana => Ok(pandana::plan(ranks, scale)),
             Kernel::E3smF => e3sm(Case::F),
             Kernel::E3smG => e3sm(Case::G),
             Kernel::E3smI => {
@@ -198,7 +222,8 @@ fn fixed(name: &str, len: u64) -> Dim {
 }
 
 fn var(name: &str, element: Element, dims: &[usize]) -> Var {
-    Var { name: name.into(), element, dims: dims.to_vec() }
+    let (data, chunk) = (Data::Distinct, Vec::new());
+    Var { name: name.into(), element, dims: dims.to_vec(), data, chunk }
 }
 
 /// A plan of one variable and one blocking call, in which a rank has one hyperslab.
@@ -209,6 +234,7 @@ fn one_call(dims: Vec<Dim>, variable: Var, slabs: impl Iterator<Item = Slabs>) -
         dims,
         vars: vec![variable],
         records: 0,
+        pipeline: String::new(),
         steps: vec![Calls::Blocking],
         ranks: slabs.map(rank).collect(),
     }

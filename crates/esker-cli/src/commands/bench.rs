@@ -3,10 +3,11 @@
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use esker_bench::kernels::{Kernel, Scale};
 use esker_bench::worker::{Ranks, run_from_arguments};
-use esker_bench::{Layout, Options, Peer, Reading, svg};
+use esker_bench::{Chunks, Layout, Options, Peer, Reading, svg};
 
 use crate::arguments::size;
 use crate::failure::{Ended, Failure, Outcome};
@@ -16,24 +17,31 @@ use crate::terminal::{Screen, json, say};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Kernels: contiguous, strided, strided-calls (an independent call for each transfer), checkerboard,
-blocks3d, flash, btio, e3sm-f, e3sm-g, e3sm-i (all of them without a name). Each is written, read
-back and verified; files are compared with the peers' and removed. e3sm-f and e3sm-g need the
-model's decomposition maps (--maps); e3sm-i is synthetic.
+blocks3d, flash, btio, e3sm-f, e3sm-g, e3sm-i, random-100, random-50, random-10 (a checkerboard in
+which so many of a hundred are random and the rest zeros), pandana (108 one-dimensional variables);
+all of them without a name. Each is written, read back and verified; files are compared with the
+peers' and removed. e3sm-f and e3sm-g need the model's decomposition maps (--maps); e3sm-i is
+synthetic.
 
 Peers: pnetcdf and pnetcdf-romio (PnetCDF on OpenMPI's two MPI-IO layers; compiled when first
 needed, from Debian's libpnetcdf-dev and OpenMPI), pnetcdf-bb (with PnetCDF's burst buffer, in the
 same directory), blobs (one contiguous blob for each variable and rank through PnetCDF, as E3SM
-does), adios2 (BP5), posix (plain pwrite and pread). Libraries that Debian has not are built in
+does), adios2 (BP5), hdf5, hdf5-openmpi and netcdf4 (parallel HDF5 on two MPIs and netCDF-C, from
+Debian's libhdf5-mpich-dev, libhdf5-openmpi-dev and libnetcdf-mpi-dev), posix (plain pwrite and pread). Libraries that Debian has not are built in
 the cache from their source when first asked for: minutes for pnetcdf-bb, more for adios2.
 
 A ratio is Esker's bandwidth, in the first layout, over the other's, of medians, from the first
 request to the closed file. Without --sync nobody waits for the disk.
+
+With --filter, or beside hdf5 or netcdf4, variables have chunks, and values are like those of real
+programs. Bandwidths are of the values before compression.
 
 Examples:
   esker bench                                 everything, on two thread-ranks, beside PnetCDF
   esker bench strided btio --ranks 4          two kernels on four ranks
   esker bench contiguous --peer posix --size 1G
   esker bench e3sm-f --layout log,canonical --peer pnetcdf,blobs --read planes
+  esker bench random-50 pandana --peer hdf5 --filter deflate,6 --ranks 4
   esker bench --comm threads,mpi --json       thread-ranks beside MPI ranks, for a program
   esker bench --capi /opt/esker/lib           PnetCDF's program on our libpnetcdf.so
   esker bench --svg speed.svg                 with a picture")]
@@ -60,7 +68,16 @@ pub(super) struct Arguments {
     /// What is read back: requests (what each rank wrote), whole variables, or planes of them
     #[arg(long, value_name = "WHAT", default_value = "requests", value_parser = reading)]
     read: Reading,
-    /// Libraries to compare with: pnetcdf, pnetcdf-romio, pnetcdf-bb, blobs, adios2, posix, or none
+    /// Filters of chunks, as deflate,1 or "shuffle zstd,3", or none (deflate,1 beside hdf5 or netcdf4)
+    #[arg(long, value_name = "FILTER", num_args = 1, conflicts_with = "contiguous")]
+    filter: Vec<String>,
+    /// No chunks, also in HDF5 and netCDF-4
+    #[arg(long)]
+    contiguous: bool,
+    /// The longest that one run may take, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = clap::value_parser!(u64).range(1..))]
+    limit: u64,
+    /// Libraries to compare with: pnetcdf, pnetcdf-romio, pnetcdf-bb, blobs, adios2, hdf5, hdf5-openmpi, netcdf4, posix, or none
     #[arg(long, value_name = "PEER,…", default_value = "pnetcdf", value_delimiter = ',')]
     peer: Vec<String>,
     /// What ranks are: threads or mpi (with both, the first is what peers are compared with)
@@ -134,6 +151,13 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     options.layouts = arguments.layout.clone();
     options.reading = arguments.read;
     options.peers = peers(&arguments.peer)?;
+    options.limit = Duration::from_secs(arguments.limit);
+    options.chunks = match (&arguments.filter[..], arguments.contiguous) {
+        (_, true) => Chunks::Never,
+        ([], false) => Chunks::WhereNatural,
+        ([none], false) if none == "none" => Chunks::Kernel(String::new()),
+        (filters, false) => Chunks::Kernel(filters.join(" ")),
+    };
     options.comm = arguments.comm.clone();
     if let Some(folder) = &arguments.capi {
         options.comm.clear();

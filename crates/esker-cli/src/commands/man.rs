@@ -43,12 +43,13 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     }
     let page = match &arguments.command {
         None => &definition,
-        Some(name) => definition.find_subcommand(name).ok_or_else(|| {
-            let shown = definition.get_subcommands().filter(|c| !c.is_hide_set());
-            let names = shown.map(|c| c.get_name());
-            let near = esker::nearest::hint(name, names);
-            Failure::sentence(format_args!("there is no command \"{name}\"{near}"))
-        })?,
+        Some(name) => {
+            pages(&definition).find(|page| short_name(page) == *name).ok_or_else(|| {
+                let names: Vec<String> = pages(&definition).map(short_name).collect();
+                let near = esker::nearest::hint(name, names.iter().map(String::as_str));
+                Failure::sentence(format_args!("there is no command \"{name}\"{near}"))
+            })?
+        }
     };
     screen.write_all(&rendered(page)?)?;
     Ok(Outcome::Good)
@@ -83,10 +84,20 @@ fn rendered(page: &clap::Command) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
+/// The page of the command, those of its commands, and of theirs.
 fn pages(definition: &clap::Command) -> impl Iterator<Item = &clap::Command> {
-    let commands =
-        definition.get_subcommands().filter(|c| c.get_name() != "help" && !c.is_hide_set());
-    std::iter::once(definition).chain(commands)
+    let with_inner = |command| std::iter::once(command).chain(shown(command));
+    std::iter::once(definition).chain(shown(definition).flat_map(with_inner))
+}
+
+fn shown(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {
+    command.get_subcommands().filter(|c| c.get_name() != "help" && !c.is_hide_set())
+}
+
+/// The name without the program's: `info`, `simulate-owners`.
+fn short_name(page: &clap::Command) -> String {
+    let name = file_name(page);
+    name.strip_prefix("esker-").unwrap_or(&name).to_string()
 }
 
 fn file_name(page: &clap::Command) -> String {

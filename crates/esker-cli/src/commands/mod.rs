@@ -18,6 +18,7 @@ mod ranks;
 mod recover;
 mod refs;
 mod replay;
+mod simulate;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -68,6 +69,7 @@ enum Command {
     Diff(diff::Arguments),
     Demo(demo::Arguments),
     Bench(bench::Arguments),
+    Simulate(simulate::Arguments),
     BenchWorker(bench::WorkerArguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -91,6 +93,7 @@ impl Command {
             | Command::Recover(_)
             | Command::Diff(_)
             | Command::Bench(_)
+            | Command::Simulate(_)
             | Command::Completions(_)
             | Command::Man(_) => false,
         }
@@ -153,6 +156,7 @@ fn dispatch(command: Command, screen: &mut Screen) -> Ended {
         Command::Diff(arguments) => diff::run(&arguments, screen),
         Command::Demo(arguments) => demo::run(&arguments, screen),
         Command::Bench(arguments) => bench::run(&arguments, screen),
+        Command::Simulate(arguments) => simulate::run(&arguments, screen),
         Command::BenchWorker(arguments) => bench::work(&arguments, screen),
         Command::Completions(arguments) => completions::run(&arguments, screen),
         Command::Man(arguments) => man::run(&arguments, screen),
@@ -200,7 +204,10 @@ fn help_of(arguments: &[OsString]) -> String {
     let definition = definition();
     let mut words = arguments.iter().skip(1).filter_map(|a| a.to_str());
     match words.find_map(|word| definition.find_subcommand(word)) {
-        Some(command) => format!("esker {} --help", command.get_name()),
+        Some(command) => match words.find_map(|word| command.find_subcommand(word)) {
+            Some(inner) => format!("esker {} {} --help", command.get_name(), inner.get_name()),
+            None => format!("esker {} --help", command.get_name()),
+        },
         None => "esker --help".to_string(),
     }
 }
@@ -235,7 +242,9 @@ mod tests {
 
     #[test]
     fn every_command_has_an_example() {
-        for command in definition().get_subcommands() {
+        let definition = definition();
+        let commands = definition.get_subcommands();
+        for command in commands.flat_map(|c| std::iter::once(c).chain(c.get_subcommands())) {
             let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
             assert!(help.contains("Examples:"), "{} has no example", command.get_name());
         }

@@ -1,7 +1,10 @@
 //! One variable as a Zarr array: its shape, its chunks, and where they lie.
 
-use esker::{Dataset, ExternalType, Result, Schema, Values, VarId, Variable};
-use esker_codec::ZarrCodecs;
+use esker::{
+    Chunking, Dataset, ExternalType, Result, Schema, StoredChunk, Values, VarId, Variable, values,
+};
+use esker_codec::{Chunk, Filter, Pipeline, ZarrCodecs};
+use esker_format::chunked::Anchor;
 use esker_store::File;
 
 use super::LeftOut;
@@ -40,6 +43,8 @@ enum Source {
     Regular { begin: u64, size: u64, in_record: u64, stride: u64 },
     /// Small records, which are copied: `together` of them, of `size` bytes each, are a chunk.
     Records { begin: u64, size: u64, together: u64, stride: u64 },
+    /// The tables of a chunked variable.
+    Tables,
 }
 
 impl Array {
@@ -55,7 +60,14 @@ impl Array {
         if variable.name.starts_with('.') || variable.name.contains(['/', '\\']) {
             return left_out("Zarr cannot have its name".into());
         }
-        match Array::regular(dataset, var, variable, inline)? {
+        let array = match dataset.chunking(var) {
+            Some(chunking) => Array::chunked(dataset, var, variable, chunking)?,
+            None if is_anchor(dataset, var) => {
+                Err("what the file says of its chunks is wrong (`esker check` tells more)".into())
+            }
+            None => Array::regular(dataset, var, variable, inline)?,
+        };
+        match array {
             Ok(array) => Ok(Ok(array)),
             Err(why) => left_out(why),
         }
@@ -120,6 +132,57 @@ impl Array {
         }))
     }
 
+    /// A variable whose chunks went through filters.
+    fn chunked(
+        dataset: &Dataset,
+        var: VarId,
+        variable: &Variable,
+        chunking: &Chunking,
+    ) -> Result<std::result::Result<Array, String>> {
+        let Chunking { chunk, pipeline, .. } = chunking;
+        let lengths: Option<Vec<usize>> = chunk.iter().map(|&n| n.try_into().ok()).collect();
+        let Some(lengths) = lengths else { return Ok(Err("its chunks are too large".into())) };
+        let fill = values::fill_bytes(variable);
+        let of_chunk = Chunk::new(variable.ty, &lengths).with_fill(&fill);
+        let Some(codecs) = pipeline.numcodecs(&of_chunk) else {
+            return Ok(Err(unknown(pipeline, variable.ty)));
+        };
+        let (file_len, mut chunks, mut trouble) = (dataset.file_len()?, 0, None);
+        let looked = dataset.stored_chunks(var, false, |index, stored| {
+            chunks += 1;
+            trouble = trouble.take().or_else(|| unreadable(pipeline, index, &stored, file_len));
+            Ok(())
+        });
+        match looked {
+            Ok(()) => {}
+            // Damage of one variable's tables is nothing to the others.
+            Err(esker::Error::Chunked { why, .. }) => return Ok(Err(why)),
+            Err(error) => return Err(error),
+        }
+        if let Some(why) = trouble {
+            return Ok(Err(why));
+        }
+        let shape = dataset.schema().shape(variable, dataset.numrecs());
+        let is_whole = Grid::of(&shape, chunk).len() <= chunks;
+        let fill = match own_fill(variable) {
+            // Zarr would take zeros for what was never written.
+            None if !is_whole => Some(values::default_fill(variable.ty)),
+            own => own.cloned(),
+        };
+        Ok(Ok(Array {
+            var,
+            name: variable.name.to_string(),
+            ty: variable.ty,
+            shape,
+            chunk: chunk.clone(),
+            codecs,
+            fill,
+            chunks,
+            note: None,
+            source: Source::Tables,
+        }))
+    }
+
     pub(super) fn grid(&self) -> Grid {
         Grid::of(&self.shape, &self.chunk)
     }
@@ -163,8 +226,25 @@ impl Array {
                     grid.advance(&mut index);
                 }
             }
+            Source::Tables => self.each_stored(dataset, tell)?,
         }
         Ok(())
+    }
+
+    /// Tells of the chunks in the tables.
+    fn each_stored<E: From<esker::Error>>(
+        &self,
+        dataset: &Dataset,
+        mut tell: impl FnMut(&[u64], Content<'_>) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        let mut told = Ok(());
+        let looked = dataset.stored_chunks(self.var, false, |index, stored| {
+            let StoredChunk { offset, size, .. } = stored;
+            told = tell(index, Content::At { offset, size });
+            // Any error ends it; the one that counts is in `told`.
+            told.as_ref().map_err(|_| esker::Error::Garbled).copied()
+        });
+        told.and_then(|()| Ok(looked?))
     }
 }
 
@@ -211,6 +291,46 @@ impl<'a> Window<'a> {
         let n = out.len().min(self.bytes.len());
         out[..n].copy_from_slice(&self.bytes[..n]);
         Ok(())
+    }
+}
+
+/// Whether the file says that the variable is chunked, be it right or not.
+fn is_anchor(dataset: &Dataset, var: VarId) -> bool {
+    dataset.header().schema.variable(var).is_some_and(|variable| Anchor::of(variable).is_some())
+}
+
+/// Why Zarr cannot read a chunk, if it cannot.
+fn unreadable(
+    pipeline: &Pipeline,
+    index: &[u64],
+    stored: &StoredChunk,
+    file_len: u64,
+) -> Option<String> {
+    let left_out = |(i, _): &(usize, _)| stored.mask.0 >> i & 1 == 1;
+    if let Some((_, filter)) = pipeline.filters().iter().enumerate().find(left_out) {
+        return Some(format!(
+            "its filter {filter} was left out for chunk {index:?}, whose values it cannot keep, and \
+             Zarr knows no such exceptions"
+        ));
+    }
+    if stored.file != 0 {
+        return Some(format!("chunk {index:?} is in another file ({})", stored.file));
+    }
+    let end = stored.offset.checked_add(stored.size);
+    end.is_none_or(|end| end > file_len)
+        .then(|| format!("chunk {index:?} lies beyond the end of the file, after {file_len} bytes"))
+}
+
+/// Which filter it is that Zarr does not know.
+fn unknown(pipeline: &Pipeline, ty: ExternalType) -> String {
+    let known = |filter: &Filter| {
+        let alone = Pipeline::new(vec![filter.clone()]);
+        let stored = [ty, ExternalType::Float, ExternalType::Double];
+        stored.iter().any(|ty| alone.numcodecs(&Chunk::new(*ty, &[1])).is_some())
+    };
+    match pipeline.filters().iter().find(|filter| !known(filter)) {
+        Some(filter) => format!("Zarr does not know its filter {filter}"),
+        None => format!("Zarr does not know its filters, {pipeline}"),
     }
 }
 

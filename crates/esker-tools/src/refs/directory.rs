@@ -69,6 +69,9 @@ impl Directory {
     }
 }
 
+/// Most files that have no chunk at all.
+const MOST_EMPTY: u64 = 100_000;
+
 /// The file by which a directory of references is known.
 const METADATA: &str = ".zmetadata";
 
@@ -79,6 +82,18 @@ impl Sink for Directory {
     }
 
     fn begin(&mut self, array: &Array) -> io::Result<()> {
+        let (files, needed) =
+            (array.grid().len() / self.rows as u64, array.chunks / self.rows as u64);
+        if files > needed.saturating_add(MOST_EMPTY) {
+            let sentence = format!(
+                "variable {}: it has {} chunks, of which {} were written: too many files would be \
+                 empty (JSON lists only what was written)",
+                array.name,
+                array.grid().len(),
+                array.chunks
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, sentence));
+        }
         let folder = self.path.join(&array.name);
         self.store.create_dir(&folder).map_err(failed)?;
         let (name, grid) = (array.name.clone(), array.grid());

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use esker::{Attribute, ExternalType, Scalar, Schema, Values, Variable};
+use esker_format::chunked;
 
 use super::array::Array;
 
@@ -31,7 +32,11 @@ pub(super) fn array(array: &Array) -> String {
 }
 
 /// The text of the `.zattrs` of a variable.
-pub(super) fn variable_attributes(schema: &Schema, variable: &Variable) -> String {
+pub(super) fn variable_attributes(
+    schema: &Schema,
+    variable: &Variable,
+    is_chunked: bool,
+) -> String {
     let names = variable.dims.iter().filter_map(|dim| schema.dims.at(dim.0));
     let names: Vec<String> = names.map(|dim| quoted(&dim.name)).collect();
     let dimensions = (quoted(DIMENSIONS), format!("[{}]", names.join(",")));
@@ -39,6 +44,8 @@ pub(super) fn variable_attributes(schema: &Schema, variable: &Variable) -> Strin
     let others = variable.attrs.iter().filter(|attribute| match &*attribute.name {
         // xarray has it from the array's own fill value.
         FILL_VALUE => !fill,
+        // Said by the array's own metadata.
+        chunked::SHAPE | chunked::FILTERS => !is_chunked,
         name => name != DIMENSIONS,
     });
     object(std::iter::once(dimensions).chain(others.map(pair)))

@@ -295,8 +295,9 @@ impl Survey {
         sink.metadata(".zattrs", &metadata::group_attributes(schema))?;
         let (mut done, total) = (0u64, self.chunks());
         for array in &self.arrays {
-            let attributes =
-                metadata::variable_attributes(schema, self.dataset.variable(array.var)?);
+            let variable = self.dataset.variable(array.var)?;
+            let is_chunked = self.dataset.chunking(array.var).is_some();
+            let attributes = metadata::variable_attributes(schema, variable, is_chunked);
             sink.metadata(&format!("{}/.zarray", array.name), &metadata::array(array))?;
             sink.metadata(&format!("{}/.zattrs", array.name), &attributes)?;
             sink.begin(array)?;

@@ -21,6 +21,8 @@ struct Model {
     name: String,
     ty: ExternalType,
     is_record: bool,
+    /// Whether it is cut into chunks, which one of several ranks cannot write alone.
+    is_chunked: bool,
     /// Without the record dimension.
     shape: Vec<u64>,
     /// Elements of a record, or of the variable.
@@ -102,6 +104,8 @@ impl Life {
         let mut dice = Dice::new(seed);
         let version = Version::ALL[dice.below(3) as usize];
         let fill = if dice.one_in(2) { FillMode::Fill } else { FillMode::NoFill };
+        // What nobody has written of a chunk is the fill value in any case.
+        let fill = if is_chunky(path) { FillMode::Fill } else { fill };
         let mut hints = random_hints(&mut dice, comm.size() as u64);
         of_path(&mut dice, &mut hints, path);
         let options =
@@ -157,6 +161,10 @@ impl Life {
             let filters = ["zstd,1", "shuffle deflate,1", "bitshuffle lz4", "crc32c"];
             def.set_filters(var, filters[dice.below(4) as usize]).unwrap();
         }
+        let is_chunked = is_chunky(&self.path) && !ids.is_empty() && !dice.one_in(4);
+        if is_chunked {
+            random_chunks(dice, def, var, is_record, &chosen);
+        }
         if ty == ExternalType::Char {
             def.put_attr(var, "long_name", "text, häufig").unwrap();
         }
@@ -170,7 +178,18 @@ impl Life {
         let record: u64 = shape.iter().product();
         let len = if is_record { record * self.records } else { record };
         let values = vec![blank; len as usize];
-        self.models.push(Model { var, name, ty, is_record, shape, record, blank, fill, values });
+        self.models.push(Model {
+            var,
+            name,
+            ty,
+            is_record,
+            is_chunked,
+            shape,
+            record,
+            blank,
+            fill,
+            values,
+        });
     }
 
     /// One thing that happens, and a look at what is there afterwards.
@@ -500,6 +519,9 @@ impl Life {
     fn write_alone(&mut self, what: &str) {
         let owner = self.dice.below(self.ranks()) as usize;
         let number = self.dice.below(self.models.len() as u64) as usize;
+        if self.models[number].is_chunked && self.ranks() > 1 {
+            return self.refuse_alone(number, owner);
+        }
         // Records that one of several ranks makes are not filled; see `grow_alone`.
         let more = if self.ranks() == 1 { self.dice.below(3) } else { 0 };
         let shape = self.models[number].full_shape(self.records + more);
@@ -514,12 +536,26 @@ impl Life {
         }
     }
 
+    /// One of several ranks cannot write a chunked variable.
+    fn refuse_alone(&mut self, number: usize, owner: usize) {
+        let (var, ty) = (self.models[number].var, self.models[number].ty);
+        let full = self.models[number].full_shape(self.records);
+        if owner != self.rank() || full.contains(&0) {
+            return;
+        }
+        let count = full.iter().product::<u64>() as usize;
+        let buffer = Buffer::new(widest(ty), &vec![1.0; count]);
+        let refused = buffer.put(self.ds(), var, &Selection::all(), dense(0).layout, false);
+        let why = refused.unwrap_err().to_string();
+        assert!(why.contains("use a collective call"), "{why}");
+    }
+
     /// One rank makes records for itself, and the next collective call tells everyone.
     fn grow_alone(&mut self) {
         let owner = self.dice.below(self.ranks()) as usize;
-        let records = self.models.iter().position(|m| m.is_record);
-        let Some(number) = records else { return };
         let alone = self.ranks() == 1;
+        let records = self.models.iter().position(|m| m.is_record && (alone || !m.is_chunked));
+        let Some(number) = records else { return };
         let at = self.records + self.dice.below(3);
         let value = self.dice.below(100) as f64;
         let old = self.records;
@@ -665,7 +701,63 @@ fn is_burst(path: &Path) -> bool {
     path.to_string_lossy().contains(".burst.")
 }
 
+/// Whether variables of the file are cut into chunks, now and then.
+fn is_chunky(path: &Path) -> bool {
+    path.to_str().unwrap().ends_with(".chunk.nc")
+}
+
+fn random_chunks(
+    dice: &mut Dice,
+    def: &mut Define,
+    var: VarId,
+    is_record: bool,
+    dims: &[(DimId, u64)],
+) {
+    if !dice.one_in(5) {
+        let mut chunk: Vec<u64> = dims.iter().map(|(_, len)| 1 + dice.below(*len)).collect();
+        if is_record {
+            chunk.insert(0, 1 + dice.below(3));
+        }
+        def.set_chunks(var, &chunk).unwrap();
+    }
+    const FILTERS: [&str; 9] = [
+        "zstd,1",
+        "shuffle deflate,1",
+        "bitshuffle lz4",
+        "crc32c",
+        "pco",
+        "zfp,reversible",
+        "shuffle zstd,-1 crc32c",
+        "pco zstd,1",
+        "deflate,0",
+    ];
+    // Not every filter takes every type; then the variable has none, or chunks without filters.
+    let refused = def.set_filters(var, FILTERS[dice.below(9) as usize]).is_err();
+    if refused && def.schema().variable(var).unwrap().attrs.get("__chunk_shape").is_none() {
+        def.set_filters(var, "lz4").unwrap();
+    }
+}
+
+fn chunk_hints(dice: &mut Dice, hints: &mut esker::Hints) {
+    hints.set("esker_chunk_room", "4000000");
+    if dice.one_in(2) {
+        hints.set("esker_chunk_buffer", &(1 + dice.below(2000)).to_string());
+    }
+    if dice.one_in(3) {
+        hints.set("esker_chunk_penalty", &dice.below(300).to_string());
+    }
+    if dice.one_in(3) {
+        hints.set("esker_chunk_rewrite", "in_place");
+    }
+    if dice.one_in(3) {
+        hints.set("esker_chunk_cache", &dice.below(3000).to_string());
+    }
+}
+
 fn of_path(dice: &mut Dice, hints: &mut esker::Hints, path: &Path) {
+    if is_chunky(path) {
+        chunk_hints(dice, hints);
+    }
     if is_log(path) {
         log_hints(dice, hints);
     }

@@ -1,0 +1,31 @@
+//! `esker simulate`: what a policy would do on more ranks than there are.
+
+mod owners;
+
+use crate::failure::Ended;
+use crate::terminal::Screen;
+
+/// Try policies on up to a million virtual ranks, without data
+#[derive(Debug, clap::Args)]
+#[command(
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  esker simulate owners                  who would own which chunk, on 4 to 4096 ranks
+  esker simulate owners --help           patterns and options"
+)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    Owners(owners::Arguments),
+}
+
+pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
+    match &arguments.what {
+        What::Owners(arguments) => owners::run(arguments, screen),
+    }
+}

@@ -1,0 +1,174 @@
+//! The scalar that stands for a chunked variable, and back.
+
+use super::{DIMS, FILTERS, HEAP, RECORDS, REFS, SHAPE};
+use crate::error::SchemaError;
+use crate::schema::{Attribute, DimId, NamedList, Owner, Schema, VarId, Variable};
+use crate::types::Version;
+use crate::values::Values;
+
+/// What a file says of a chunked variable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Anchor {
+    /// Its dimensions.
+    pub dims: Vec<DimId>,
+    /// The lengths of a chunk.
+    pub shape: Vec<u64>,
+    /// The filters, as numbers.
+    pub filters: Vec<u64>,
+    /// Where its first table block is in the heap.
+    pub refs: u64,
+    /// Records that were written of it.
+    pub records: u64,
+}
+
+/// A place in a file as an attribute.
+fn address(version: Version, value: u64) -> Values {
+    match version {
+        Version::Cdf5 => Values::Int64(vec![value as i64]),
+        _ => Values::Int(halves(value).to_vec()),
+    }
+}
+
+fn halves(value: u64) -> [i32; 2] {
+    [(value >> 32) as i32, value as i32]
+}
+
+fn join(high: i32, low: i32) -> u64 {
+    u64::from(high as u32) << 32 | u64::from(low as u32)
+}
+
+fn to_address(values: &Values) -> Option<u64> {
+    match values {
+        Values::Int64(list) => match list[..] {
+            [value] => u64::try_from(value).ok(),
+            _ => None,
+        },
+        Values::Int(list) => match list[..] {
+            [high, low] => Some(join(high, low)).filter(|n| *n <= i64::MAX as u64),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// Numbers that an attribute has, none of them negative.
+fn numbers(values: &Values) -> Option<Vec<u64>> {
+    match values {
+        Values::Int(list) => list.iter().map(|n| u64::try_from(*n).ok()).collect(),
+        Values::Int64(list) => list.iter().map(|n| u64::try_from(*n).ok()).collect(),
+        _ => None,
+    }
+}
+
+/// Lengths of a chunk as an attribute, if INTs hold them.
+pub fn lengths(shape: &[u64]) -> Option<Values> {
+    let list: Option<Vec<i32>> = shape.iter().map(|n| i32::try_from(*n).ok()).collect();
+    list.map(Values::Int)
+}
+
+impl Anchor {
+    /// What the variable of a file is the anchor of: `None` for an ordinary variable, an error if it
+    /// claims to be one and is not.
+    pub fn of(variable: &Variable) -> Option<Result<Anchor, String>> {
+        let dims = &variable.attrs.get(DIMS)?.values;
+        // An attribute that somebody has copied to an ordinary variable means nothing.
+        variable.dims.is_empty().then(|| Anchor::parse(variable, dims))
+    }
+
+    fn parse(variable: &Variable, dims: &Values) -> Result<Anchor, String> {
+        let wrong = |name: &str| format!("its attribute {name} is missing or wrong");
+        let get = |name: &str| variable.attrs.get(name).map(|a| &a.values);
+        let dims = numbers(dims).ok_or_else(|| wrong(DIMS))?;
+        let dims: Vec<DimId> = dims.into_iter().map(|n| DimId(n as usize)).collect();
+        let shape = get(SHAPE).and_then(numbers).ok_or_else(|| wrong(SHAPE))?;
+        let refs = get(REFS).and_then(to_address).ok_or_else(|| wrong(REFS))?;
+        let records = get(RECORDS).and_then(to_address).unwrap_or(0);
+        let filters = match get(FILTERS) {
+            None => Vec::new(),
+            Some(Values::Int(list)) if list.len() % 2 == 0 => {
+                list.chunks_exact(2).map(|pair| join(pair[0], pair[1])).collect()
+            }
+            Some(_) => return Err(wrong(FILTERS)),
+        };
+        Ok(Anchor { dims, shape, filters, refs, records })
+    }
+
+    /// The scalar that stands for `variable`, which has its dimensions.
+    fn scalar(&self, variable: &Variable, version: Version, has_records: bool) -> Variable {
+        let own = [DIMS, SHAPE, FILTERS, REFS, RECORDS];
+        let mut attrs: Vec<Attribute> =
+            variable.attrs.iter().filter(|a| !own.contains(&&*a.name)).cloned().collect();
+        let mut add = |name: &str, values| attrs.push(Attribute { name: name.into(), values });
+        let dims = self.dims.iter().map(|d| d.0 as i32).collect();
+        add(DIMS, Values::Int(dims));
+        add(SHAPE, lengths(&self.shape).unwrap_or(Values::Int64(vec![])));
+        if !self.filters.is_empty() {
+            let words = self.filters.iter().flat_map(|word| halves(*word)).collect();
+            add(FILTERS, Values::Int(words));
+        }
+        add(REFS, address(version, self.refs));
+        if has_records {
+            add(RECORDS, address(version, self.records));
+        }
+        Variable { dims: Vec::new(), attrs: list(attrs), ..variable.clone() }
+    }
+}
+
+fn list(attrs: Vec<Attribute>) -> NamedList<Attribute> {
+    let mut out = NamedList::default();
+    for attr in attrs {
+        // The names of a variable's attributes differ already.
+        let _ = out.push(attr);
+    }
+    out
+}
+
+/// The schema that a file has for a dataset with these chunked variables, by number: each becomes
+/// its anchor.
+pub fn to_file(schema: &Schema, anchors: &[(usize, Anchor)]) -> Schema {
+    let mut out = schema.clone();
+    for (number, anchor) in anchors {
+        let Some(variable) = schema.vars.at(*number) else { continue };
+        let scalar = anchor.scalar(variable, schema.version, schema.is_record(variable));
+        out.vars.replace(*number, scalar);
+    }
+    out
+}
+
+/// The schema that programs see of a file with these anchors, by number; `filters` is each one's
+/// pipeline as text.
+pub fn from_file(schema: &Schema, anchors: &[(usize, Anchor, String)]) -> Schema {
+    let mut out = schema.clone();
+    for (number, anchor, filters) in anchors {
+        let Some(variable) = schema.vars.at(*number) else { continue };
+        let own = [DIMS, FILTERS, REFS, RECORDS];
+        let mut attrs: Vec<Attribute> =
+            variable.attrs.iter().filter(|a| !own.contains(&&*a.name)).cloned().collect();
+        if !filters.is_empty() {
+            attrs.push(Attribute { name: FILTERS.into(), values: filters.as_str().into() });
+        }
+        let (dims, attrs) = (anchor.dims.clone(), list(attrs));
+        out.vars.replace(*number, Variable { dims, attrs, ..variable.clone() });
+    }
+    if let Some(position) = out.attrs.position(HEAP) {
+        out.attrs.remove(position);
+    }
+    out
+}
+
+/// Where the file's heap begins, if it has one.
+pub fn heap_of(schema: &Schema) -> Option<u64> {
+    schema.attr(Owner::Global, HEAP).and_then(to_address)
+}
+
+/// Notes where the heap begins.
+pub fn put_heap(schema: &mut Schema, begin: u64) -> Result<(), SchemaError> {
+    let values = address(schema.version, begin);
+    schema.put_attr(Owner::Global, HEAP, values)
+}
+
+/// Notes how many records of a chunked variable were written.
+pub fn put_records(schema: &mut Schema, var: VarId, records: u64) -> Result<(), SchemaError> {
+    let values = address(schema.version, records);
+    schema.put_attr(Owner::Var(var), RECORDS, values)
+}

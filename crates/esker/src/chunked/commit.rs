@@ -1,0 +1,294 @@
+//! Tables: what was written becomes what is read.
+
+use std::collections::BTreeMap;
+use std::sync::PoisonError;
+
+use esker_comm::{CommunicatorExt, Message, ReduceOp, Reduction};
+use esker_format::VarId;
+use esker_format::chunked::{Block, Entry, put_records};
+
+use super::heap::{Heap, holes_between, room_for};
+use super::tables::{Chain, HeapFile, Known};
+use super::write::{Placed, no_room};
+use super::{Chunked, ChunkedVar};
+use crate::base::broadcast_parts;
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
+
+/// Holes that ranks are told of, at most.
+const HOLES: usize = 16 * 1024;
+
+impl ChunkedVar {
+    fn chain(&self) -> std::sync::MutexGuard<'_, Chain> {
+        self.chain.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Chunked {
+    /// So many records of a variable were written.
+    pub(super) fn note_records(&mut self, var: VarId, records: u64) {
+        if let Some(Some(Ok(found))) = self.vars.get_mut(var.0)
+            && records > found.anchor.records
+        {
+            found.anchor.records = records;
+            self.grown = true;
+        }
+    }
+}
+
+impl Dataset {
+    /// Finds out where the heap ends and what is free in it. Collective.
+    pub(crate) fn know_heap(&mut self) -> Result<()> {
+        let Some(chunked) = &self.chunked else { return Ok(()) };
+        if chunked.heap.end.is_some() {
+            return Ok(());
+        }
+        let found = self.base.by_root(|| self.look_for_holes())?;
+        let parts: Vec<Vec<u8>> = match found {
+            Some(numbers) => {
+                let bytes = Message::from_u64s(&numbers);
+                broadcast_parts(&*self.base.comm, &[&bytes])?
+            }
+            None => broadcast_parts(&*self.base.comm, &[])?,
+        };
+        let numbers = parts.into_iter().next().map(|bytes| Message::from(bytes).to_u64s());
+        let (rank, ranks) = (self.base.comm.rank(), self.base.comm.size());
+        let Some(chunked) = &mut self.chunked else { return Ok(()) };
+        let numbers = numbers.ok_or(Error::Garbled)?;
+        let (end, holes) = numbers.split_first().ok_or(Error::Garbled)?;
+        chunked.heap.end = Some(*end);
+        // Each rank has holes of its own, so that using them needs no message.
+        for [place, len] in holes.as_chunks::<2>().0.iter().skip(rank).step_by(ranks) {
+            chunked.heap.add_hole(*place, *len);
+        }
+        Ok(())
+    }
+
+    /// The end of the heap, then places and lengths of holes.
+    fn look_for_holes(&self) -> Result<Vec<u64>> {
+        let Some(chunked) = &self.chunked else { return Ok(vec![0]) };
+        let heap = self.heap_file();
+        let mut used: Vec<(u64, u64)> = Vec::new();
+        for (id, var) in chunked.sound() {
+            let mut chain = var.chain();
+            chain.reach(heap, u64::MAX).map_err(|t| self.trouble(id, t))?;
+            for Known { block, at } in chain.blocks() {
+                used.push((*at, room_for(Block::bytes(block.count))));
+            }
+            let all = chain.covers();
+            drop(chain);
+            const AT_ONCE: u64 = 16 * 1024;
+            let mut first = 0;
+            while first < all {
+                let numbers: Vec<u64> = (first..all.min(first + AT_ONCE)).collect();
+                first += numbers.len() as u64;
+                let entries = var.entries(heap, &numbers).map_err(|t| self.trouble(id, t))?;
+                let here = entries.iter().flatten().filter(|entry| entry.file == 0);
+                used.extend(here.map(|entry| (entry.place, room_for(entry.size))));
+            }
+        }
+        let (mut holes, end) = holes_between(used);
+        if holes.len() > HOLES {
+            holes.sort_unstable_by_key(|(_, len)| std::cmp::Reverse(*len));
+            holes.truncate(HOLES);
+        }
+        let list = holes.into_iter().flat_map(|(place, len)| [place, len]);
+        Ok([end].into_iter().chain(list).collect())
+    }
+
+    /// Makes written chunks the variables' values. Collective.
+    pub(super) fn commit_chunks(&mut self, placed: &[Placed]) -> Result<()> {
+        let Some(mut chunked) = self.chunked.take() else { return Ok(()) };
+        let mut heap = std::mem::take(&mut chunked.heap);
+        let outcome = self.write_tables(&chunked, &mut heap, placed);
+        if outcome.is_ok() {
+            for chunk in placed {
+                if let Some(old) = chunk.old.filter(|old| old.place != chunk.entry.place) {
+                    heap.free(old.place, old.size);
+                }
+            }
+        }
+        chunked.heap = heap;
+        self.chunked = Some(chunked);
+        outcome
+    }
+
+    fn write_tables(&self, chunked: &Chunked, heap: &mut Heap, placed: &[Placed]) -> Result<()> {
+        let file = HeapFile { file: &*self.file, begin: heap.begin };
+        if chunked.has_records() {
+            self.lengthen_tables(chunked, heap, placed)?;
+        }
+        let mut list: Vec<(u64, [u8; Entry::LEN as usize])> = Vec::with_capacity(placed.len());
+        let mut lost = None;
+        for chunk in placed {
+            let var = chunked.of_chunk(chunk.id)?;
+            match var.chain().place(chunk.id.number) {
+                Some(at) => list.push((at, chunk.entry.encode())),
+                None => lost = Some(chunk.id),
+            }
+        }
+        let written = match lost {
+            Some(id) => {
+                let why = format!("its chunk table has no place for chunk {}", id.number);
+                Err(self.chunk_error(id.var, why))
+            }
+            None => write_entries(file, list),
+        };
+        self.base.agree(written)
+    }
+
+    /// Makes the tables as long as these chunks need. Collective.
+    fn lengthen_tables(&self, chunked: &Chunked, heap: &mut Heap, placed: &[Placed]) -> Result<()> {
+        let comm = &*self.base.comm;
+        let file = HeapFile { file: &*self.file, begin: heap.begin };
+        let mut missing: BTreeMap<usize, u64> = BTreeMap::new();
+        let looked = placed.iter().try_for_each(|chunk| {
+            let (id, var) = (chunk.id, chunked.of_chunk(chunk.id)?);
+            let mut chain = var.chain();
+            chain.reach(file, id.number).map_err(|t| self.trouble(id.var, t))?;
+            if chain.covers() <= id.number {
+                let most = missing.entry(id.var.0).or_default();
+                *most = id.number.max(*most);
+            }
+            Ok(())
+        });
+        self.base.agree(looked)?;
+        if !comm.any(!missing.is_empty())? {
+            return Ok(());
+        }
+        let list: Vec<u64> = missing.iter().flat_map(|(var, most)| [*var as u64, *most]).collect();
+        let gathered = comm.gather(0, Message::from_u64s(&list))?;
+        let end = heap.end.unwrap_or(0);
+        let added = self.base.by_root(|| {
+            let mut wanted: BTreeMap<u64, u64> = BTreeMap::new();
+            for message in gathered.unwrap_or_default() {
+                for [var, most] in message.to_u64s().as_chunks::<2>().0 {
+                    let known = wanted.entry(*var).or_default();
+                    *known = (*known).max(*most);
+                }
+            }
+            self.add_blocks(chunked, file, end, heap.limit, &wanted)
+        })?;
+        let parts = match &added {
+            Some(numbers) => broadcast_parts(comm, &[&Message::from_u64s(numbers)])?,
+            None => broadcast_parts(comm, &[])?,
+        };
+        let numbers = parts.into_iter().next().map(|bytes| Message::from(bytes).to_u64s());
+        let numbers = numbers.ok_or(Error::Garbled)?;
+        let (end, blocks) = numbers.split_first().ok_or(Error::Garbled)?;
+        heap.end = Some(*end);
+        for [var, first, count, at] in blocks.as_chunks::<4>().0 {
+            let Some(Ok(var)) = chunked.var(VarId(*var as usize)) else { continue };
+            let mut chain = var.chain();
+            // Ranks that do not know the block before will read about both.
+            if chain.covers() == *first && *first > 0 {
+                let block = Block { first: *first, count: *count, next: 0 };
+                chain.push(Known { block, at: *at });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes new blocks behind the tables of these variables, up to these chunks. Gives the end of
+    /// the heap, then variable, first chunk, chunks and place of each block.
+    fn add_blocks(
+        &self,
+        chunked: &Chunked,
+        file: HeapFile<'_>,
+        mut end: u64,
+        limit: Option<u64>,
+        wanted: &BTreeMap<u64, u64>,
+    ) -> Result<Vec<u64>> {
+        let mut numbers = vec![0];
+        for (number, most) in wanted {
+            let id = VarId(*number as usize);
+            let Some(Ok(var)) = chunked.var(id) else { return Err(Error::Garbled) };
+            // A copy: the chain itself gets them when all of it went well.
+            let mut chain = var.chain().clone();
+            chain.reach(file, *most).map_err(|t| self.trouble(id, t))?;
+            while chain.covers() <= *most {
+                let count = Block::entries(chain.blocks().len(), var.grid().per_group);
+                let (first, bytes) = (chain.covers(), room_for(Block::bytes(count)));
+                if let Some(limit) = limit.filter(|limit| end + bytes > *limit) {
+                    return Err(self.chunk_error(id, no_room(end, bytes, limit)));
+                }
+                let block = Block { first, count, next: 0 };
+                write_block(file, end, &block)?;
+                let last = chain.blocks().last().copied();
+                chain.push(Known { block, at: end });
+                // The block is there before anything says so.
+                if let Some(Known { block, at }) = last {
+                    let linked = Block { next: end, ..block };
+                    file.file.write_at(file.begin + at, &linked.encode())?;
+                }
+                numbers.extend([*number, first, count, end]);
+                end += bytes;
+            }
+        }
+        numbers[0] = end;
+        Ok(numbers)
+    }
+
+    /// Brings the attributes that count records up to date. Collective.
+    pub(crate) fn settle_chunks(&mut self) -> Result<()> {
+        let Some(chunked) = &mut self.chunked else { return Ok(()) };
+        if !chunked.has_records() || !self.base.comm.any(chunked.grown)? {
+            return Ok(());
+        }
+        let mut counts: Vec<u64> = chunked.sound().map(|(_, var)| var.anchor.records).collect();
+        self.base.comm.all_reduce(Reduction::U64(&mut counts), ReduceOp::Max)?;
+        let ids: Vec<VarId> = chunked.sound().map(|(id, _)| id).collect();
+        for (id, count) in ids.iter().zip(&counts) {
+            chunked.note_records(*id, *count);
+        }
+        chunked.grown = false;
+        let mut header = self.header.clone();
+        for (id, var) in chunked.sound().filter(|(_, var)| var.grid().has_records) {
+            let put = put_records(&mut header.schema, id, var.anchor.records);
+            put.map_err(|e| self.base.schema_error(e))?;
+        }
+        self.base.by_root(|| {
+            let (old, new) = (self.header.encode(), header.encode());
+            if old.len() != new.len() {
+                // Attributes that count are as long as ever.
+                return Err(Error::Garbled);
+            }
+            // Numbers within eight bytes: a reader sees the old one or the new one.
+            let words = old.chunks(4).zip(new.chunks(4)).enumerate();
+            for (word, (_, new)) in words.filter(|(_, (old, new))| old != new) {
+                self.file.write_at(4 * word as u64, new)?;
+            }
+            Ok(())
+        })?;
+        self.header = header;
+        Ok(())
+    }
+}
+
+/// Writes an empty block.
+pub(crate) fn write_block(file: HeapFile<'_>, at: u64, block: &Block) -> Result<()> {
+    const ZEROS: u64 = 1 << 20;
+    let zeros = vec![0; ZEROS.min(room_for(Block::bytes(block.count))) as usize];
+    let (mut from, end) = (file.begin + at, file.begin + at + room_for(Block::bytes(block.count)));
+    while from < end {
+        let n = ZEROS.min(end - from);
+        file.file.write_at(from, &zeros[..n as usize])?;
+        from += n;
+    }
+    Ok(file.file.write_at(file.begin + at, &block.encode())?)
+}
+
+/// Writes entries to their places in tables; neighbours together.
+fn write_entries(
+    file: HeapFile<'_>,
+    mut list: Vec<(u64, [u8; Entry::LEN as usize])>,
+) -> Result<()> {
+    list.sort_unstable_by_key(|(at, _)| *at);
+    for group in list.chunk_by(|a, b| a.0 + Entry::LEN == b.0) {
+        let bytes: Vec<u8> = group.iter().flat_map(|(_, bytes)| bytes).copied().collect();
+        if let Some((at, _)) = group.first() {
+            file.file.write_at(file.begin + at, &bytes)?;
+        }
+    }
+    Ok(())
+}

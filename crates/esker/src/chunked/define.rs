@@ -1,0 +1,315 @@
+//! Chunked variables come into being: what programs define becomes what a file has.
+
+use esker_codec::Pipeline;
+use esker_format::chunked::{
+    ALIGN, Anchor, Block, DIMS, FILTERS, HEAP, RECORDS, REFS, SHAPE, automatic_shape, lengths,
+    put_heap, to_file,
+};
+use esker_format::{Alignment, DataLayout, DimLen, Header, Owner, Schema, VarId, Variable};
+
+use super::heap::{Heap, room_for};
+use super::{Chunked, Chunking};
+use crate::base::Base;
+use crate::define::Define;
+use crate::error::{Error, Result};
+
+/// Bytes left free before a heap, so that variables can be added without moving it.
+const SLACK: u64 = 4096;
+
+/// Records of chunked variables that find room before traditional records, where nobody says more.
+const RECORDS_AHEAD: u64 = 8;
+
+/// What a definition with chunked variables is in the file.
+#[derive(Debug)]
+pub(crate) struct Placing {
+    pub(crate) schema: Schema,
+    pub(crate) layout: DataLayout,
+    pub(crate) heap: Heap,
+    /// Table blocks to be written, with their places in the heap.
+    pub(crate) blocks: Vec<(u64, Block)>,
+    /// Where the heap was in the file, and its length, if it moves.
+    pub(crate) moved: Option<(u64, u64)>,
+}
+
+/// A chunked variable of a definition.
+struct Wanted {
+    number: usize,
+    anchor: Anchor,
+    chunking: Chunking,
+    is_new: bool,
+}
+
+/// What the file gets for a merged definition; `None` when it has no chunked variables. `before` is
+/// the header that the file has, its chunked variables (whose heap is known) and its records.
+pub(crate) fn physical(
+    base: &Base,
+    schema: &Schema,
+    before: Option<(&Header, Option<&Chunked>, u64)>,
+) -> Result<Option<Placing>> {
+    let wanted = wanted(base, schema, before)?;
+    if wanted.is_empty() {
+        return Ok(None);
+    }
+    let anchors = |refs: &[u64]| -> Vec<(usize, Anchor)> {
+        let pairs = wanted.iter().zip(refs);
+        pairs.map(|(w, refs)| (w.number, Anchor { refs: *refs, ..w.anchor.clone() })).collect()
+    };
+    let failed = |e| base.schema_error(e);
+    let mut refs: Vec<u64> = wanted.iter().map(|w| w.anchor.refs).collect();
+    let mut file = to_file(schema, &anchors(&refs));
+    put_heap(&mut file, 0).map_err(failed)?;
+    let old = before.and_then(|(_, chunked, _)| chunked).map(|c| &c.heap);
+    let used = old.and_then(|heap| heap.end).unwrap_or(0);
+    // New tables come behind what there is.
+    let mut end = used;
+    let mut blocks = Vec::new();
+    for (w, refs) in wanted.iter().zip(&mut refs).filter(|(w, _)| w.is_new) {
+        let grid = &w.chunking.grid;
+        let count = match grid.has_records {
+            true => Block::entries(0, grid.per_group),
+            false => grid.per_group,
+        };
+        *refs = end;
+        blocks.push((end, Block { first: 0, count: count.max(1), next: 0 }));
+        end = end.saturating_add(room_for(Block::bytes(count.max(1))));
+    }
+    let has_records = file.vars.iter().any(|v| file.is_record(v));
+    let room = match base.hints.chunk_room {
+        Some(room) => room,
+        None => wanted.iter().filter(|w| w.is_new).map(room_of).fold(0, u64::saturating_add),
+    };
+    let needed = end.saturating_add(room);
+    let align = Alignment {
+        record_room: base.align.record_room.max(match has_records {
+            true => needed.saturating_add(SLACK + ALIGN),
+            false => 0,
+        }),
+        ..base.align
+    };
+    let place = |layout: DataLayout| {
+        let header =
+            Header { schema: file.clone(), numrecs: esker_format::NumRecs::Count(0), layout };
+        (header.fixed_end(), header.layout)
+    };
+    let begin_after = |fixed_end: u64| (fixed_end + SLACK).next_multiple_of(ALIGN);
+    let room_before_records = |layout: &DataLayout, begin: u64| {
+        layout.record_begin.map_or(Some(u64::MAX), |records| records.checked_sub(begin))
+    };
+    let extended = match before {
+        None => DataLayout::place(&file, &align),
+        Some((header, _, records)) => DataLayout::extend(&file, header, records, &align),
+    };
+    let (fixed_end, layout) = place(extended.map_err(failed)?);
+    let stays = match old {
+        Some(heap) => {
+            let fits = room_before_records(&layout, heap.begin).is_some_and(|room| room >= end);
+            (fits && fixed_end <= heap.begin).then_some(heap.begin)
+        }
+        None => {
+            let begin = begin_after(fixed_end);
+            room_before_records(&layout, begin).is_some_and(|room| room >= needed).then_some(begin)
+        }
+    };
+    let (begin, layout) = match stays {
+        Some(begin) => (begin, layout),
+        None => {
+            let (fixed_end, layout) = place(DataLayout::place(&file, &align).map_err(failed)?);
+            (begin_after(fixed_end), layout)
+        }
+    };
+    put_heap(&mut file, begin).map_err(failed)?;
+    let mut schema = to_file(schema, &anchors(&refs));
+    schema.attrs = file.attrs;
+    let moved = old.filter(|heap| heap.begin != begin).map(|heap| (heap.begin, used));
+    let limit = layout.record_begin.map(|records| records.saturating_sub(begin));
+    let heap = Heap::new(begin, Some(end), limit);
+    Ok(Some(Placing { schema, layout, heap, blocks, moved }))
+}
+
+/// Room for all that a new variable may become, before traditional records: everything and a quarter,
+/// or some records.
+fn room_of(wanted: &Wanted) -> u64 {
+    let grid = &wanted.chunking.grid;
+    let group = grid.bytes.saturating_mul(grid.per_group);
+    match grid.has_records {
+        true => group.saturating_mul(RECORDS_AHEAD),
+        false => group.saturating_add(group / 4),
+    }
+}
+
+/// The chunked variables of a definition.
+fn wanted(
+    base: &Base,
+    schema: &Schema,
+    before: Option<(&Header, Option<&Chunked>, u64)>,
+) -> Result<Vec<Wanted>> {
+    let mut wanted = Vec::new();
+    for (number, variable) in schema.vars.iter().enumerate() {
+        let refuse = |why: String| {
+            let (path, var) = (base.path.clone(), variable.name.to_string());
+            Err(Error::Chunked { path, var, why })
+        };
+        let in_file = before.is_some_and(|(header, _, _)| number < header.schema.vars.len());
+        if in_file {
+            // Variables of the file are what they were.
+            let Some((_, Some(chunked), _)) = before else { continue };
+            if let Some(Ok(var)) = chunked.var(VarId(number)) {
+                let (anchor, chunking) = (var.anchor.clone(), var.chunking.clone());
+                wanted.push(Wanted { number, anchor, chunking, is_new: false });
+            }
+            continue;
+        }
+        if !is_wanted(variable) {
+            continue;
+        }
+        let chunking = match asked(schema, number, variable) {
+            Ok(chunking) => chunking,
+            Err(why) => return refuse(why),
+        };
+        let (shape, filters) = (chunking.chunk.clone(), chunking.pipeline.to_words());
+        let dims = variable.dims.clone();
+        let anchor = Anchor { dims, shape, filters, refs: 0, records: 0 };
+        wanted.push(Wanted { number, anchor, chunking, is_new: true });
+    }
+    Ok(wanted)
+}
+
+/// Whether a new variable is to be chunked.
+fn is_wanted(variable: &Variable) -> bool {
+    let has = |name| variable.attrs.get(name).is_some();
+    !variable.dims.is_empty() && (has(SHAPE) || has(FILTERS))
+}
+
+/// What the attributes of a new variable ask for.
+fn asked(
+    schema: &Schema,
+    number: usize,
+    variable: &Variable,
+) -> std::result::Result<Chunking, String> {
+    let pipeline = match variable.attrs.get(FILTERS).map(|a| &a.values) {
+        None => Pipeline::default(),
+        Some(values) => {
+            let text =
+                values.text().ok_or_else(|| format!("its attribute {FILTERS} is not text"))?;
+            text.parse().map_err(|e| format!("{e}"))?
+        }
+    };
+    let length = |d: &esker_format::DimId| match schema.dims.at(d.0).map(|dim| dim.len) {
+        Some(DimLen::Fixed(len)) => Some(len),
+        _ => None,
+    };
+    let lengths: Vec<Option<u64>> = variable.dims.iter().map(length).collect();
+    let mut shape = match variable.attrs.get(SHAPE).map(|a| &a.values) {
+        None => automatic_shape(variable.ty, &lengths),
+        Some(values) => {
+            let list = values.convert_to::<u64>();
+            list.map_err(|_| format!("its attribute {SHAPE} is not a list of lengths"))?
+        }
+    };
+    // A chunk is no longer than its variable.
+    for (len, whole) in shape.iter_mut().zip(&lengths) {
+        *len = whole.map_or(*len, |whole| (*len).min(whole.max(1)));
+    }
+    Chunking::new(schema, number, &shape, pipeline)
+}
+
+impl Define {
+    /// Cuts a new variable into chunks of this shape (a length for each dimension), which are stored
+    /// one by one, perhaps through filters ([`Define::set_filters`]). In the unlimited dimension a
+    /// length of 1 is usual: then every record has chunks of its own.
+    ///
+    /// ```
+    /// # use esker::*;
+    /// # fn main() -> Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// let mut def = Dataset::create(dir.path().join("x.nc"), CreateOptions::new())?;
+    /// let (lat, lon) = (def.add_dim("lat", DimLen::Fixed(180))?, def.add_dim("lon", DimLen::Fixed(360))?);
+    /// let t = def.add_var("t", ExternalType::Float, &[lat, lon])?;
+    /// def.set_chunks(t, &[90, 90])?;
+    /// def.set_filters(t, "shuffle zstd,3")?;
+    /// let mut ds = def.enddef()?;
+    /// ds.put(t, &Selection::all(), &vec![1.5f32; 180 * 360])?;
+    /// assert_eq!(ds.get::<f32>(t, &Selection::slab(&[17, 4], &[1, 2]))?, [1.5, 1.5]);
+    /// # Ok(()) }
+    /// ```
+    pub fn set_chunks(&mut self, var: VarId, chunk: &[u64]) -> Result<()> {
+        let variable = self.new_variable(var, "is cut into chunks when it is defined")?;
+        let name = variable.name.to_string();
+        let refuse = |why: String| {
+            Err(Error::Chunked { path: self.base.path.clone(), var: name.clone(), why })
+        };
+        if self.is_container() {
+            return refuse("variables of a container of logs have no chunks".to_string());
+        }
+        if let Err(why) = Chunking::new(&self.schema, var.0, chunk, Pipeline::default()) {
+            return refuse(why);
+        }
+        match lengths(chunk) {
+            Some(values) => self.put_attr(var, SHAPE, values),
+            None => refuse("a length of its chunks is too large".to_string()),
+        }
+    }
+
+    /// The filters of a variable of a classic file, which is cut into chunks if nobody has said how.
+    pub(crate) fn set_chunk_filters(&mut self, var: VarId, filters: &str) -> Result<()> {
+        let variable = self.new_variable(var, "gets its filters when it is defined")?;
+        let (name, path) = (variable.name.to_string(), self.base.path.clone());
+        let mut trial = variable.clone();
+        let refuse = |why: String| Err(Error::Chunked { path, var: name, why });
+        if trial.dims.is_empty() {
+            return refuse("a scalar has no filters".to_string());
+        }
+        let pipeline: Pipeline = match filters.parse() {
+            Ok(pipeline) => pipeline,
+            Err(error) => return refuse(format!("{error}")),
+        };
+        let text = pipeline.to_string();
+        let values = esker_format::Values::from(text.as_str());
+        if let Some(position) = trial.attrs.position(FILTERS) {
+            trial.attrs.remove(position);
+        }
+        let _ = trial
+            .attrs
+            .push(esker_format::Attribute { name: FILTERS.into(), values: values.clone() });
+        if let Err(why) = asked(&self.schema, var.0, &trial) {
+            return refuse(why);
+        }
+        self.put_attr(var, FILTERS, values)
+    }
+
+    /// A variable that is not in the file yet.
+    fn new_variable(&self, var: VarId, rule: &str) -> Result<&Variable> {
+        let defined = self.schema.vars.len();
+        let none = esker_format::SchemaError::NoSuchVar { id: var.0, defined };
+        let variable = self.schema.variable(var).ok_or_else(|| self.base.schema_error(none))?;
+        if self.header().is_some_and(|h| h.schema.vars.get(&variable.name).is_some()) {
+            let (path, var) = (self.base.path.clone(), variable.name.to_string());
+            return Err(Error::Chunked { path, var, why: format!("a variable {rule}") });
+        }
+        Ok(variable)
+    }
+
+    /// Fails for an attribute that says where the chunks of the file's variables are.
+    pub(crate) fn require_free_attr(&self, owner: Owner, name: &str) -> Result<()> {
+        if self.base.raw || self.is_container() {
+            return Ok(());
+        }
+        let path = || self.base.path.clone();
+        let own = |names: &[&str]| names.contains(&name);
+        let refuse = |var: String| {
+            let why = format!("the attribute {name} says how its values are stored");
+            Err(Error::Chunked { path: path(), var, why })
+        };
+        match owner {
+            Owner::Global if own(&[HEAP]) && self.has_chunks() => refuse(String::new()),
+            Owner::Var(var) if own(&[DIMS, SHAPE, FILTERS, REFS, RECORDS]) => {
+                let Some(variable) = self.schema.variable(var) else { return Ok(()) };
+                match self.is_chunked_in_file(&variable.name) {
+                    true => refuse(variable.name.to_string()),
+                    false => Ok(()),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! Chunked variables of a classic file: values in boxes that went through filters.
+//!
+//! ARCHITECTURE.md, "Chunked variables", is the page. `define` makes them, `space` gives every
+//! element an address to plan with, `tables` says where a chunk is, `heap` where there is room,
+//! `policy` and `owners` who has which chunk, `write` and `read` are the roads.
+
+mod commit;
+mod define;
+mod heap;
+mod owners;
+pub mod policy;
+mod read;
+mod select;
+mod space;
+mod stored;
+mod tables;
+mod write;
+
+use std::sync::{Mutex, PoisonError};
+
+use esker_codec::{Chunk, Pipeline, Scratch};
+use esker_format::chunked::{Anchor, Grid, from_file, heap_of};
+use esker_format::{ExternalType, Header, Schema, VarId, values};
+
+pub(crate) use commit::write_block;
+pub(crate) use define::{Placing, physical};
+pub(crate) use heap::Heap;
+pub(crate) use space::{ChunkId, Space};
+pub use stored::StoredChunk;
+pub(crate) use tables::{Chain, HeapFile};
+
+use self::read::Cache;
+use crate::dataset::Dataset;
+use crate::engine::{join, split_gets};
+use crate::error::{Error, Result};
+use crate::report::Strategy;
+use crate::request::Request;
+use crate::selection::Checked;
+
+/// How a variable is cut into chunks, and what they go through.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunking {
+    /// The lengths of a chunk, slowest first.
+    pub chunk: Vec<u64>,
+    /// The filters.
+    pub pipeline: Pipeline,
+    pub(crate) grid: Grid,
+    pub(crate) ty: ExternalType,
+    /// The fill value, in external form.
+    pub(crate) fill: Vec<u8>,
+    shape: Vec<usize>,
+}
+
+impl Chunking {
+    /// Of a variable that has its dimensions; what is wrong, if something is.
+    fn new(schema: &Schema, var: usize, chunk: &[u64], pipeline: Pipeline) -> Result<Self, String> {
+        let variable =
+            schema.vars.at(var).ok_or_else(|| "there is no such variable".to_string())?;
+        let grid = Grid::new(schema, variable, chunk)?;
+        let (ty, fill, shape) = (variable.ty, values::fill_bytes(variable), grid.shape());
+        let checked = pipeline.check(&Chunk::new(ty, &shape).with_fill(&fill));
+        checked.map_err(|e| e.to_string())?;
+        Ok(Chunking { chunk: chunk.to_vec(), pipeline, grid, ty, fill, shape })
+    }
+
+    /// What filters need to know of a chunk.
+    fn of_chunk(&self) -> Chunk<'_> {
+        Chunk::new(self.ty, &self.shape).with_fill(&self.fill)
+    }
+
+    /// A chunk that nobody has written.
+    fn fill_chunk(&self, out: &mut Vec<u8>) {
+        out.clear();
+        let bytes = self.grid.bytes as usize;
+        out.reserve_exact(bytes);
+        while out.len() < bytes {
+            match out.len() {
+                0 => out.extend_from_slice(&self.fill),
+                n => out.extend_from_within(..n.min(bytes - n)),
+            }
+        }
+    }
+}
+
+/// A chunked variable of an open dataset.
+#[derive(Debug)]
+pub(crate) struct ChunkedVar {
+    pub(crate) chunking: Chunking,
+    pub(crate) anchor: Anchor,
+    pub(crate) chain: Mutex<Chain>,
+}
+
+impl ChunkedVar {
+    pub(crate) fn grid(&self) -> &Grid {
+        &self.chunking.grid
+    }
+}
+
+/// The chunked variables of an open dataset.
+#[derive(Debug)]
+pub(crate) struct Chunked {
+    /// By the file's numbers; an error says why an anchor is none.
+    vars: Vec<Option<std::result::Result<ChunkedVar, String>>>,
+    pub(crate) space: Space,
+    /// What programs see, in the file's order.
+    pub(crate) schema: Schema,
+    pub(crate) heap: Heap,
+    cache: Mutex<Cache>,
+    scratch: Mutex<Vec<Scratch>>,
+    /// Whether records were written of a variable since its attribute was.
+    pub(crate) grown: bool,
+}
+
+impl Chunked {
+    /// Those of a file, if it has any.
+    pub(crate) fn of(header: &Header) -> Option<Box<Chunked>> {
+        let schema = &header.schema;
+        if !schema.vars.iter().any(|v| Anchor::of(v).is_some()) {
+            return None;
+        }
+        let begin = heap_of(schema);
+        let mut seen = Vec::new();
+        let mut found = Vec::with_capacity(schema.vars.len());
+        for (number, variable) in schema.vars.iter().enumerate() {
+            let Some(anchor) = Anchor::of(variable) else {
+                found.push(None);
+                continue;
+            };
+            let parsed = anchor.and_then(|anchor| {
+                if begin.is_none() {
+                    return Err("the file does not say where its chunks are".to_string());
+                }
+                let pipeline = Pipeline::from_words(&anchor.filters).map_err(|e| e.to_string())?;
+                let one = [(number, anchor.clone(), pipeline.to_string())];
+                let own = from_file(schema, &one);
+                let chunking = Chunking::new(&own, number, &anchor.shape, pipeline)?;
+                seen.extend(one);
+                let chain = Mutex::new(Chain::new(anchor.refs));
+                Ok(ChunkedVar { chunking, anchor, chain })
+            });
+            found.push(Some(parsed));
+        }
+        let schema = from_file(schema, &seen);
+        let grids = found.iter().map(|v| v.as_ref()?.as_ref().ok().map(ChunkedVar::grid));
+        let space = Space::new(grids);
+        let limit = header.layout.record_begin.zip(begin).map(|(r, b)| r.saturating_sub(b));
+        let heap = Heap::new(begin.unwrap_or(0), None, limit);
+        let (cache, scratch) = (Mutex::default(), Mutex::default());
+        Some(Box::new(Chunked { vars: found, space, schema, heap, cache, scratch, grown: false }))
+    }
+
+    /// The chunked variable of this number, if it is one.
+    pub(crate) fn var(&self, var: VarId) -> Option<&std::result::Result<ChunkedVar, String>> {
+        self.vars.get(var.0)?.as_ref()
+    }
+
+    /// The variable of a chunk of the space, all of which are of sound variables.
+    pub(crate) fn of_chunk(&self, id: ChunkId) -> Result<&ChunkedVar> {
+        match self.var(id.var) {
+            Some(Ok(var)) => Ok(var),
+            _ => Err(Error::Garbled),
+        }
+    }
+
+    /// All sound ones, by the file's numbers.
+    pub(crate) fn sound(&self) -> impl Iterator<Item = (VarId, &ChunkedVar)> {
+        let all = self.vars.iter().enumerate();
+        all.filter_map(|(n, v)| Some((VarId(n), v.as_ref()?.as_ref().ok()?)))
+    }
+
+    /// Whether any of them has records.
+    pub(crate) fn has_records(&self) -> bool {
+        self.sound().any(|(_, var)| var.grid().has_records)
+    }
+
+    pub(crate) fn take_scratch(&self) -> Scratch {
+        let mut pool = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        pool.pop().unwrap_or_default()
+    }
+
+    pub(crate) fn give_scratch(&self, scratch: Scratch) {
+        let mut pool = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
+        if pool.len() < 16 {
+            pool.push(scratch);
+        }
+    }
+}
+
+impl Dataset {
+    /// How a variable is cut into chunks; `None` for an ordinary variable.
+    pub fn chunking(&self, var: VarId) -> Option<&Chunking> {
+        let var = self.file_var(var).ok()?;
+        match self.chunked.as_ref()?.var(var)? {
+            Ok(found) => Some(&found.chunking),
+            Err(_) => None,
+        }
+    }
+
+    /// Fails when attributes that say how values are stored would change.
+    pub(crate) fn require_same_chunks(&self, changed: &Schema) -> Result<()> {
+        if self.chunked.is_none() {
+            return Ok(());
+        }
+        let old = &self.header.schema;
+        let same = old.vars.len() == changed.vars.len() && heap_of(old) == heap_of(changed);
+        let pairs = old.vars.iter().zip(&changed.vars).enumerate();
+        let differs =
+            pairs.filter(|(_, (a, b))| Anchor::of(a) != Anchor::of(b)).map(|(n, _)| n).next();
+        match differs.or((!same).then_some(0)) {
+            None => Ok(()),
+            Some(var) => {
+                let why = "attributes that say how its values are stored cannot be changed";
+                Err(self.chunk_error(VarId(var), why.to_string()))
+            }
+        }
+    }
+
+    /// Names and attributes have changed.
+    pub(crate) fn describe_chunks_again(&mut self) {
+        let Some(old) = self.chunked.take() else { return };
+        self.chunked = Chunked::of(&self.header);
+        if let Some(chunked) = &mut self.chunked {
+            chunked.heap = old.heap;
+            chunked.grown = old.grown;
+            for (new, old) in chunked.vars.iter_mut().zip(old.vars) {
+                if let (Some(Ok(new)), Some(Ok(old))) = (new, old) {
+                    new.anchor.records = old.anchor.records;
+                }
+            }
+        }
+    }
+
+    /// The chunked variable of the file's number, if it is one.
+    pub(crate) fn chunked_var(&self, var: VarId) -> Result<Option<&ChunkedVar>> {
+        match self.chunked.as_ref().and_then(|chunked| chunked.var(var)) {
+            None => Ok(None),
+            Some(Ok(found)) => Ok(Some(found)),
+            Some(Err(why)) => Err(self.chunk_error(var, why.clone())),
+        }
+    }
+
+    /// Whether the variable of the file's number is a chunked one.
+    pub(crate) fn is_chunked(&self, var: VarId) -> bool {
+        self.chunked.as_ref().is_some_and(|chunked| chunked.var(var).is_some())
+    }
+
+    /// The collective road in a dataset with chunked variables. Collective.
+    pub(crate) fn move_together_mixed(
+        &mut self,
+        requests: &mut Vec<Request<'_>>,
+        ready: Result<()>,
+    ) -> Result<()> {
+        let mut puts = self.take_chunked(requests);
+        let mut gets = split_gets(&mut puts);
+        // The others first: a wrong argument of any rank is known to all before anything moves.
+        let mut outcome = self.move_together_classic(requests, ready);
+        let mut report = self.report;
+        if outcome.is_ok() {
+            outcome = match self.base.writable {
+                true => self.write_chunked(&mut puts, Ok(()), &mut report),
+                false => Ok(()),
+            };
+        }
+        if outcome.is_ok() {
+            outcome = self.read_chunked_together(&mut gets, &mut report);
+        }
+        self.report = report;
+        join(&mut puts, gets);
+        requests.append(&mut puts);
+        outcome
+    }
+
+    /// The road of one rank in a dataset with chunked variables.
+    pub(crate) fn move_alone_mixed(&mut self, requests: &mut Vec<Request<'_>>) -> Result<()> {
+        let mut puts = self.take_chunked(requests);
+        let mut gets = split_gets(&mut puts);
+        let mut report = self.report;
+        let mut outcome = match (puts.first(), self.base.comm.size()) {
+            (None, _) => Ok(()),
+            (Some(_), 1) => self.write_chunked(&mut puts, Ok(()), &mut report),
+            (Some(put), ranks) => {
+                let why = format!(
+                    "one of {ranks} ranks cannot write it alone, because its chunks have owners: use \
+                     a collective call (put_all, wait_all)"
+                );
+                Err(self.chunk_error(put.var, why))
+            }
+        };
+        self.report = report;
+        if outcome.is_ok() {
+            outcome = self.move_alone_classic(requests);
+        }
+        if outcome.is_ok() && !gets.is_empty() {
+            let mut report = self.report;
+            report.read_strategy = Strategy::Direct;
+            outcome = self.read_chunked_alone(&mut gets, &mut report);
+            self.report = report;
+        }
+        join(&mut puts, gets);
+        requests.append(&mut puts);
+        outcome
+    }
+
+    /// Takes the requests of chunked variables out.
+    fn take_chunked<'b>(&self, requests: &mut Vec<Request<'b>>) -> Vec<Request<'b>> {
+        if requests.iter().all(|r| self.is_chunked(r.var)) {
+            return std::mem::take(requests);
+        }
+        let (chunked, others) = requests.drain(..).partition(|r| self.is_chunked(r.var));
+        *requests = others;
+        chunked
+    }
+
+    /// Fails if there is no memory for what is selected.
+    pub(crate) fn require_memory_for(&self, var: VarId, checked: &Checked) -> Result<()> {
+        let room = usize::try_from(checked.elements).ok().and_then(|elements| {
+            let mut trial: Vec<u64> = Vec::new();
+            trial.try_reserve_exact(elements).ok()
+        });
+        let why = || format!("there is no memory for {} elements at once", checked.elements);
+        room.ok_or_else(|| self.chunk_error(var, why()))
+    }
+
+    pub(crate) fn chunk_error(&self, var: VarId, why: String) -> Error {
+        let name = self.header.schema.variable(var).map_or("", |v| &*v.name);
+        Error::Chunked { path: self.base.path.clone(), var: name.to_string(), why }
+    }
+}

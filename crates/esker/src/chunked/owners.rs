@@ -1,0 +1,186 @@
+//! Who has which chunk in a wait, agreed without anyone seeing all of it.
+//!
+//! Ranks tell the *home* of each chunk how much they have of it; homes run the policy; owners
+//! learn what they own and from whom, cut it into rounds that their memory holds, and tell those
+//! who have something for them.
+
+use std::collections::BTreeMap;
+
+use esker_comm::{Communicator, CommunicatorExt, Message};
+
+use super::policy::{Assigner, first_of_home};
+use super::space::Space;
+use crate::error::{Error, Result};
+
+/// Accesses that one home takes.
+const AT_HOME: u64 = 64 * 1024;
+
+/// A chunk that this rank has something of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Mine {
+    pub(crate) address: u64,
+    pub(crate) owner: usize,
+    pub(crate) round: u64,
+}
+
+/// Who has what.
+#[derive(Debug, Default)]
+pub(crate) struct Assigned {
+    /// The chunks that this rank has something of, by address.
+    pub(crate) mine: Vec<Mine>,
+    /// The chunks that it owns, by round and address.
+    pub(crate) owned: Vec<Vec<u64>>,
+    /// Rounds that any rank needs.
+    pub(crate) rounds: u64,
+}
+
+/// Assigns the chunks that ranks have something of, each given by its address and this rank's
+/// bytes, in the order of addresses. Collective.
+pub(crate) fn assign(
+    comm: &dyn Communicator,
+    space: &Space,
+    mine: &[(u64, u64)],
+    buffer: u64,
+    weight: f64,
+) -> Result<Assigned> {
+    let bytes_of = |address: u64| space.chunk_at(address).map_or(0, |(_, _, bytes)| bytes);
+    let me = comm.rank();
+    if comm.size() == 1 {
+        let owned: Vec<u64> = mine.iter().map(|(address, _)| *address).collect();
+        let owned = in_rounds(owned, buffer, bytes_of);
+        let rounds = owned.len() as u64;
+        let of_round = |(round, list): (usize, &Vec<u64>)| {
+            let one = move |a: &u64| Mine { address: *a, owner: 0, round: round as u64 };
+            list.iter().map(one).collect::<Vec<_>>()
+        };
+        let mine = owned.iter().enumerate().flat_map(of_round).collect();
+        return Ok(Assigned { mine, owned, rounds });
+    }
+    let accesses = comm.sum_u64(mine.len() as u64)?;
+    let homes = accesses.div_ceil(AT_HOME).clamp(1, comm.size() as u64);
+    let mut letters = Letters::default();
+    for (address, bytes) in mine {
+        letters.to(home(*address, homes, comm.size()), &[*address, *bytes]);
+    }
+    let mut seen: Vec<(u64, u32, u64)> = Vec::new();
+    for (rank, list) in letters.deliver(comm)? {
+        let (pairs, rest) = list.as_chunks::<2>();
+        if !rest.is_empty() {
+            return Err(Error::Garbled);
+        }
+        seen.extend(pairs.iter().map(|[address, bytes]| (*address, rank as u32, *bytes)));
+    }
+    seen.sort_unstable();
+    let units = || seen.chunk_by(|a, b| a.0 == b.0);
+    let own_total: u64 = units().map(|unit| bytes_of(unit[0].0)).sum();
+    let total = comm.sum_u64(own_total)?;
+    let own_home = (0..homes).find(|h| rank_of_home(*h, homes, comm.size()) == me).unwrap_or(0);
+    let first = first_of_home(own_home, homes, comm.size());
+    let mut assigner = Assigner::new(comm.size(), total, weight).scaled(homes).starting_at(first);
+    let mut letters = Letters::default();
+    let mut accesses = Vec::new();
+    for unit in units() {
+        let address = unit[0].0;
+        accesses.clear();
+        accesses.extend(unit.iter().map(|(_, rank, bytes)| (*rank, *bytes)));
+        let owner = assigner.owner(bytes_of(address), &accesses);
+        let list = letters.list(owner as usize);
+        list.extend([address, accesses.len() as u64]);
+        list.extend(accesses.iter().map(|(rank, _)| u64::from(*rank)));
+    }
+    drop(seen);
+    // What this rank owns, and who has something of it.
+    let mut owned: Vec<u64> = Vec::new();
+    let mut askers: Vec<(u64, u64)> = Vec::new();
+    for (_, list) in letters.deliver(comm)? {
+        let mut rest = &list[..];
+        while let [address, count, after @ ..] = rest {
+            let ranks = after.get(..*count as usize).ok_or(Error::Garbled)?;
+            owned.push(*address);
+            askers.extend(ranks.iter().map(|rank| (*address, *rank)));
+            rest = &after[ranks.len()..];
+        }
+    }
+    owned.sort_unstable();
+    askers.sort_unstable();
+    let owned = in_rounds(owned, buffer, bytes_of);
+    let mut letters = Letters::default();
+    let mut next = askers.iter().peekable();
+    for (round, list) in owned.iter().enumerate() {
+        for address in list {
+            while let Some((_, rank)) = next.next_if(|(a, _)| a == address) {
+                letters.to(*rank as usize, &[*address, round as u64]);
+            }
+        }
+    }
+    let mut found: Vec<Mine> = Vec::with_capacity(mine.len());
+    for (owner, list) in letters.deliver(comm)? {
+        let (pairs, rest) = list.as_chunks::<2>();
+        if !rest.is_empty() {
+            return Err(Error::Garbled);
+        }
+        found.extend(pairs.iter().map(|[address, round]| Mine {
+            address: *address,
+            owner,
+            round: *round,
+        }));
+    }
+    found.sort_unstable();
+    let same = found.iter().map(|m| m.address).eq(mine.iter().map(|(address, _)| *address));
+    if !same {
+        return Err(Error::Garbled);
+    }
+    let rounds = comm.max_u64(owned.len() as u64)?;
+    Ok(Assigned { mine: found, owned, rounds })
+}
+
+/// The rank that decides about a chunk.
+fn home(address: u64, homes: u64, ranks: usize) -> usize {
+    let mixed = address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    rank_of_home(mixed % homes, homes, ranks)
+}
+
+fn rank_of_home(home: u64, homes: u64, ranks: usize) -> usize {
+    (home * ranks as u64 / homes) as usize
+}
+
+/// Chunks in rounds of at most `buffer` bytes, or of one chunk.
+fn in_rounds(chunks: Vec<u64>, buffer: u64, bytes_of: impl Fn(u64) -> u64) -> Vec<Vec<u64>> {
+    let mut rounds: Vec<Vec<u64>> = Vec::new();
+    let mut held = u64::MAX;
+    for address in chunks {
+        let bytes = bytes_of(address);
+        if held.saturating_add(bytes) > buffer {
+            rounds.push(Vec::new());
+            held = 0;
+        }
+        held += bytes;
+        if let Some(round) = rounds.last_mut() {
+            round.push(address);
+        }
+    }
+    rounds
+}
+
+/// Numbers for other ranks, and for oneself.
+#[derive(Default)]
+struct Letters(BTreeMap<usize, Vec<u64>>);
+
+impl Letters {
+    fn list(&mut self, rank: usize) -> &mut Vec<u64> {
+        self.0.entry(rank).or_default()
+    }
+
+    fn to(&mut self, rank: usize, numbers: &[u64]) {
+        self.list(rank).extend_from_slice(numbers);
+    }
+
+    /// Sends them; gives what came for this rank, and from whom. Collective.
+    fn deliver(mut self, comm: &dyn Communicator) -> Result<Vec<(usize, Vec<u64>)>> {
+        let own = self.0.remove(&comm.rank());
+        let messages = self.0.into_iter().map(|(rank, list)| (rank, Message::from_u64s(&list)));
+        let received = comm.sparse_exchange(messages.collect())?;
+        let came = received.into_iter().map(|(rank, message)| (rank, message.to_u64s()));
+        Ok(own.map(|list| (comm.rank(), list)).into_iter().chain(came).collect())
+    }
+}

@@ -1,0 +1,460 @@
+//! Reading: chunks are decoded once, and what requests want is taken out of them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
+
+use esker_comm::{Message, ReduceOp, Reduction, Sending, Tag};
+use esker_format::chunked::Entry;
+
+use super::owners::{self, Assigned};
+use super::tables::Trouble;
+use super::{ChunkId, Chunked};
+use crate::dataset::Dataset;
+use crate::engine::{count, detach_extents};
+use crate::error::{Error, Result};
+use crate::pattern::Run;
+use crate::plan::{Extent, Overlap, Piece, Plan};
+use crate::report::{Report, Strategy};
+use crate::request::Request;
+use crate::wire::{self, RunList};
+
+/// The tag of values that owners send to readers.
+const REPLY: Tag = 2;
+
+/// Decoded chunks that a read holds at a time, in bytes.
+const BATCH: u64 = 16 << 20;
+
+/// When all ranks together would decode this many hundredths of what they want, owners decode for all.
+const SHARED: u64 = 150;
+
+/// The values of a chunk, in external form.
+type Decoded = Arc<Vec<u8>>;
+
+/// Chunks that were decoded lately.
+#[derive(Debug, Default)]
+pub(crate) struct Cache {
+    chunks: HashMap<ChunkId, Kept>,
+    memory: u64,
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Kept {
+    /// What the table said then: a chunk that was written since is another one. (It may be in the same
+    /// place and have the same checksum, which for data that end with their own is a constant, so
+    /// that whoever writes forgets all.)
+    entry: Entry,
+    values: Decoded,
+    used: u64,
+}
+
+impl Cache {
+    fn get(&mut self, id: ChunkId, entry: &Entry) -> Option<Decoded> {
+        self.clock += 1;
+        let kept = self.chunks.get_mut(&id).filter(|kept| kept.entry == *entry)?;
+        kept.used = self.clock;
+        Some(kept.values.clone())
+    }
+
+    fn put(&mut self, id: ChunkId, entry: Entry, values: &Decoded, most: u64) {
+        let bytes = values.len() as u64;
+        if bytes > most / 2 {
+            return;
+        }
+        self.clock += 1;
+        let kept = Kept { entry, values: values.clone(), used: self.clock };
+        if let Some(old) = self.chunks.insert(id, kept) {
+            self.memory -= old.values.len() as u64;
+        }
+        self.memory += bytes;
+        while self.memory > most {
+            let oldest = self.chunks.iter().min_by_key(|(_, kept)| kept.used);
+            let Some(id) = oldest.map(|(id, _)| *id) else { break };
+            if let Some(gone) = self.chunks.remove(&id) {
+                self.memory -= gone.values.len() as u64;
+            }
+        }
+    }
+}
+
+/// The chunks that requests touch, with the bytes that they want of each, by address.
+pub(super) fn touched(chunked: &Chunked, extents: &[Extent]) -> Vec<(u64, u64)> {
+    let mut units: Vec<(u64, u64)> = Vec::new();
+    let (mut start, mut end) = (0, 0);
+    let mut add = |mut at: u64, mut len: u64| {
+        while len > 0 {
+            if !(start..end).contains(&at) {
+                let Some((_, begin, bytes)) = chunked.space.chunk_at(at) else { return };
+                (start, end) = (begin, begin + bytes);
+            }
+            let n = len.min(end - at);
+            match units.last_mut() {
+                Some((unit, bytes)) if *unit == start => *bytes += n,
+                _ => units.push((start, n)),
+            }
+            (at, len) = (at + n, len - n);
+        }
+    };
+    // A box lies within one chunk, whatever its bytes are; runs are cut.
+    for extent in extents {
+        extent.parts(|at, len, whole| match whole {
+            true => add(at, len),
+            false => {
+                if let Some((_, begin, bytes)) = chunked.space.chunk_at(at) {
+                    add(begin, len.min(bytes));
+                }
+            }
+        });
+    }
+    if !units.is_sorted_by_key(|(unit, _)| *unit) {
+        units.sort_unstable();
+    }
+    units.dedup_by(|later, first| {
+        let same = later.0 == first.0;
+        if same {
+            first.1 += later.1;
+        }
+        same
+    });
+    units
+}
+
+impl Dataset {
+    /// Threads that a rank may use for its chunks.
+    pub(super) fn chunk_threads(&self) -> usize {
+        static CORES: OnceLock<usize> = OnceLock::new();
+        let cores =
+            *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()));
+        (cores / self.base.comm.size()).max(1)
+    }
+
+    /// Forgets decoded chunks.
+    pub(crate) fn forget_chunks(&mut self) {
+        if let Some(chunked) = &mut self.chunked {
+            *chunked.cache.get_mut().unwrap_or_else(PoisonError::into_inner) = Cache::default();
+        }
+    }
+
+    /// Decodes these chunks, by address, all in memory.
+    fn decode_all(
+        &self,
+        chunked: &Chunked,
+        units: &[u64],
+        report: &mut Report,
+    ) -> Result<Vec<Decoded>> {
+        let clock = Instant::now();
+        let mut ids = Vec::with_capacity(units.len());
+        for unit in units {
+            ids.push(chunked.space.chunk_at(*unit).ok_or(Error::Garbled)?.0);
+        }
+        let heap = self.heap_file();
+        let mut entries: Vec<Option<Entry>> = vec![None; ids.len()];
+        let mut order: Vec<usize> = (0..ids.len()).collect();
+        order.sort_by_key(|i| ids[*i]);
+        for group in order.chunk_by(|a, b| ids[*a].var == ids[*b].var) {
+            let Some(first) = group.first() else { continue };
+            let numbers: Vec<u64> = group.iter().map(|i| ids[*i].number).collect();
+            let found = chunked.of_chunk(ids[*first])?.entries(heap, &numbers);
+            let found = found.map_err(|t| self.trouble(ids[*first].var, t))?;
+            group.iter().zip(found).for_each(|(i, entry)| entries[*i] = entry);
+        }
+        let most = self.base.hints.chunk_cache;
+        let mut out: Vec<Option<Decoded>> = vec![None; ids.len()];
+        let mut fills: HashMap<usize, Decoded> = HashMap::new();
+        let mut todo: Vec<usize> = Vec::new();
+        for (i, (id, entry)) in ids.iter().zip(&entries).enumerate() {
+            match entry {
+                None => {
+                    let filled = fills.entry(id.var.0);
+                    let fill = match filled {
+                        std::collections::hash_map::Entry::Occupied(o) => o.into_mut(),
+                        std::collections::hash_map::Entry::Vacant(v) => {
+                            let mut values = Vec::new();
+                            chunked.of_chunk(*id)?.chunking.fill_chunk(&mut values);
+                            v.insert(Arc::new(values))
+                        }
+                    };
+                    out[i] = Some(fill.clone());
+                }
+                Some(entry) => {
+                    let mut cache = chunked.cache.lock().unwrap_or_else(PoisonError::into_inner);
+                    out[i] = cache.get(*id, entry);
+                    if out[i].is_none() {
+                        todo.push(i);
+                    }
+                }
+            }
+        }
+        let next = AtomicUsize::new(0);
+        let failed: Mutex<Option<(usize, Trouble)>> = Mutex::new(None);
+        let decoded: Vec<OnceLock<Decoded>> = todo.iter().map(|_| OnceLock::new()).collect();
+        let work = || {
+            let mut scratch = chunked.take_scratch();
+            let mut stored = Vec::new();
+            loop {
+                let n = next.fetch_add(1, Ordering::Relaxed);
+                let Some(i) = todo.get(n) else { break };
+                let (Some(entry), Ok(var)) = (&entries[*i], chunked.of_chunk(ids[*i])) else {
+                    break;
+                };
+                let mut values = Vec::new();
+                let memory = (&mut stored, &mut scratch);
+                match var.decode(heap, ids[*i].number, entry, &mut values, memory) {
+                    Ok(()) => drop(decoded[n].set(Arc::new(values))),
+                    Err(trouble) => {
+                        let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                        // The first in order, whichever thread was faster.
+                        if failed.as_ref().is_none_or(|(first, _)| n < *first) {
+                            *failed = Some((n, trouble));
+                        }
+                    }
+                }
+            }
+            chunked.give_scratch(scratch);
+        };
+        let threads = self.chunk_threads().min(todo.len());
+        match threads {
+            0 => {}
+            1 => work(),
+            _ => std::thread::scope(|scope| {
+                (1..threads).for_each(|_| drop(scope.spawn(work)));
+                work();
+            }),
+        }
+        if let Some((n, trouble)) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(self.trouble(ids[todo[n]].var, trouble));
+        }
+        let mut cache = chunked.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        for (i, values) in todo.iter().zip(decoded) {
+            let (Some(values), Some(entry)) = (values.into_inner(), entries[*i]) else {
+                return Err(Error::Garbled);
+            };
+            cache.put(ids[*i], entry, &values, most);
+            report.reads += 1;
+            report.bytes_read += entry.size;
+            out[*i] = Some(values);
+        }
+        drop(cache);
+        report.phases.read += clock.elapsed();
+        out.into_iter().map(|values| values.ok_or(Error::Garbled)).collect()
+    }
+
+    /// Reads requests of chunked variables, by this rank alone. Independent.
+    pub(crate) fn read_chunked_alone(
+        &self,
+        requests: &mut [Request<'_>],
+        report: &mut Report,
+    ) -> Result<()> {
+        let Some(chunked) = &self.chunked else { return Ok(()) };
+        let extents = detach_extents(requests);
+        let plan = Plan::new(extents.iter());
+        count(report, &plan, requests.len());
+        let units = touched(chunked, &extents);
+        self.read_own(chunked, &plan, &units, requests, report)
+    }
+
+    fn read_own(
+        &self,
+        chunked: &Chunked,
+        plan: &Plan<'_>,
+        units: &[(u64, u64)],
+        requests: &mut [Request<'_>],
+        report: &mut Report,
+    ) -> Result<()> {
+        let mut sweep = plan.sweep();
+        let mut rest = units;
+        while !rest.is_empty() {
+            let mut held = 0;
+            let fits = |(unit, _): &&(u64, u64)| {
+                let bytes = chunked.space.chunk_at(*unit).map_or(0, |(_, _, bytes)| bytes);
+                let first = held == 0;
+                held += bytes;
+                first || held <= BATCH
+            };
+            let now: Vec<u64> = rest.iter().take_while(fits).map(|(unit, _)| *unit).collect();
+            rest = &rest[now.len()..];
+            let decoded = self.decode_all(chunked, &now, report)?;
+            let clock = Instant::now();
+            for (unit, values) in now.iter().zip(&decoded) {
+                let pieces = sweep.take(*unit, unit + values.len() as u64, Overlap::Shared);
+                take_out(*unit, values, pieces, requests)?;
+                report.copied += pieces.iter().map(|p| p.len).sum::<u64>();
+            }
+            report.phases.convert += clock.elapsed();
+            let memory = decoded.iter().map(|values| values.len() as u64).sum();
+            report.peak_memory = report.peak_memory.max(memory);
+        }
+        Ok(())
+    }
+
+    /// Reads requests of chunked variables together with all other ranks. Collective.
+    pub(crate) fn read_chunked_together(
+        &self,
+        requests: &mut [Request<'_>],
+        report: &mut Report,
+    ) -> Result<()> {
+        let Some(chunked) = &self.chunked else { return Ok(()) };
+        let extents = detach_extents(requests);
+        let plan = Plan::new(extents.iter());
+        count(report, &plan, requests.len());
+        let units = touched(chunked, &extents);
+        let comm = &*self.base.comm;
+        let bytes_of = |unit: u64| chunked.space.chunk_at(unit).map_or(0, |(_, _, bytes)| bytes);
+        let decoded: u64 = units.iter().map(|(unit, _)| bytes_of(*unit)).sum();
+        let wanted: u64 = units.iter().map(|(_, bytes)| bytes).sum();
+        let mut sums = [decoded, wanted];
+        let clock = Instant::now();
+        if comm.size() > 1 {
+            comm.all_reduce(Reduction::U64(&mut sums), ReduceOp::Sum)?;
+        }
+        report.phases.agree += clock.elapsed();
+        let [decoded, wanted] = sums;
+        if wanted == 0 {
+            return Ok(());
+        }
+        if comm.size() == 1 || decoded.saturating_mul(100) < wanted.saturating_mul(SHARED) {
+            report.read_strategy = Strategy::Direct;
+            let outcome = self.read_own(chunked, &plan, &units, requests, report);
+            return self.base.agree(outcome);
+        }
+        report.read_strategy = Strategy::Exchanged;
+        let clock = Instant::now();
+        let (buffer, weight) = (self.base.hints.chunk_buffer, self.penalty());
+        let assigned = owners::assign(comm, &chunked.space, &units, buffer, weight)?;
+        report.phases.agree += clock.elapsed();
+        let mut failed = None;
+        for round in 0..assigned.rounds {
+            let outcome = self.read_round(chunked, &plan, &assigned, round, requests, report)?;
+            failed = failed.or(outcome);
+        }
+        report.rounds += assigned.rounds;
+        self.base.agree(failed.map_or(Ok(()), Err))
+    }
+
+    /// One round of a collective read; gives what went wrong with this rank's own chunks.
+    fn read_round(
+        &self,
+        chunked: &Chunked,
+        plan: &Plan<'_>,
+        assigned: &Assigned,
+        round: u64,
+        requests: &mut [Request<'_>],
+        report: &mut Report,
+    ) -> Result<Option<Error>> {
+        let comm = &*self.base.comm;
+        let none = Vec::new();
+        let owned = assigned.owned.get(round as usize).unwrap_or(&none);
+        let mut sweep = plan.sweep();
+        let mut own: Vec<(u64, Vec<Piece>)> = Vec::new();
+        let mut asked_of: Vec<(usize, Vec<Piece>)> = Vec::new();
+        let clock = Instant::now();
+        for mine in assigned.mine.iter().filter(|m| m.round == round) {
+            let bytes = chunked.space.chunk_at(mine.address).map_or(0, |(_, _, bytes)| bytes);
+            let pieces = sweep.take(mine.address, mine.address + bytes, Overlap::Shared);
+            match mine.owner == comm.rank() {
+                true => own.push((mine.address, pieces.to_vec())),
+                false => match asked_of.iter_mut().find(|(rank, _)| *rank == mine.owner) {
+                    Some((_, list)) => list.extend_from_slice(pieces),
+                    None => asked_of.push((mine.owner, pieces.to_vec())),
+                },
+            }
+        }
+        let mut messages = Vec::with_capacity(asked_of.len());
+        for (rank, pieces) in &asked_of {
+            let mut list = RunList::new(0);
+            pieces.iter().for_each(|p| list.push(Run { offset: p.offset, len: p.len }));
+            let message = Message::from(list.finish(false, Vec::new()).0);
+            report.messages += 1;
+            report.message_bytes += message.len() as u64;
+            messages.push((*rank, message));
+        }
+        report.phases.convert += clock.elapsed();
+        let clock = Instant::now();
+        let asked = comm.sparse_exchange(messages)?;
+        report.phases.exchange += clock.elapsed();
+        let (values, failed) = match self.decode_all(chunked, owned, report) {
+            Ok(values) => (values, None),
+            // The askers get some bytes all the same, and the error at the end.
+            Err(error) => (Vec::new(), Some(error)),
+        };
+        let mut sends = Vec::with_capacity(asked.len());
+        for (rank, message) in &asked {
+            let (runs, _) = wire::open(message, 0).ok_or(Error::Garbled)?;
+            let clock = Instant::now();
+            let mut reply = Vec::with_capacity(runs.clone().map(|r| r.len as usize).sum());
+            for run in runs {
+                append_run(&mut reply, run, owned, &values);
+            }
+            report.copied += reply.len() as u64;
+            report.messages += 1;
+            report.message_bytes += reply.len() as u64;
+            report.phases.convert += clock.elapsed();
+            sends.push(comm.isend(*rank, REPLY, Message::from(reply))?);
+        }
+        let clock = Instant::now();
+        if failed.is_none() {
+            for (address, pieces) in &own {
+                let at = owned.binary_search(address).map_err(|_| Error::Garbled)?;
+                take_out(*address, &values[at], pieces, requests)?;
+            }
+        }
+        report.phases.convert += clock.elapsed();
+        for (rank, pieces) in &asked_of {
+            let length = crate::exchange::union_len(pieces);
+            let clock = Instant::now();
+            let reply = comm.irecv_sized(*rank, REPLY, length as usize)?.wait()?.message;
+            report.phases.exchange += clock.elapsed();
+            let clock = Instant::now();
+            crate::exchange::unpack(&reply, pieces, requests)?;
+            report.copied += length;
+            report.phases.convert += clock.elapsed();
+        }
+        Sending::wait_all(sends)?;
+        let memory = values.iter().map(|v| v.len() as u64).sum();
+        report.peak_memory = report.peak_memory.max(memory);
+        Ok(failed)
+    }
+
+    /// The weight of what a rank owns already.
+    pub(super) fn penalty(&self) -> f64 {
+        self.base.hints.chunk_penalty as f64 / 100.0
+    }
+}
+
+/// Appends the bytes of a run, which may lie in several chunks; zeros where they are not known.
+fn append_run(out: &mut Vec<u8>, run: Run, owned: &[u64], values: &[Decoded]) {
+    let (mut at, end) = (run.offset, run.end());
+    while at < end {
+        let found = owned.partition_point(|start| *start <= at).checked_sub(1);
+        let chunk = found.and_then(|i| Some((owned[i], values.get(i)?)));
+        match chunk.filter(|(start, values)| at < start + values.len() as u64) {
+            Some((start, values)) => {
+                let from = (at - start) as usize;
+                let n = (end - at).min(values.len() as u64 - from as u64);
+                out.extend_from_slice(&values[from..from + n as usize]);
+                at += n;
+            }
+            None => {
+                out.resize(out.len() + (end - at) as usize, 0);
+                at = end;
+            }
+        }
+    }
+}
+
+/// Gives requests what they want of a chunk.
+fn take_out(
+    unit: u64,
+    values: &[u8],
+    pieces: &[Piece],
+    requests: &mut [Request<'_>],
+) -> Result<()> {
+    for piece in pieces {
+        let at = (piece.offset - unit) as usize;
+        let source = values.get(at..at + piece.len as usize).ok_or(Error::Garbled)?;
+        requests[piece.request as usize].unpack(piece.element, source)?;
+    }
+    Ok(())
+}

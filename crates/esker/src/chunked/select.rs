@@ -1,0 +1,71 @@
+//! Selections of chunked variables, as addresses of the space that is planned in.
+
+use esker_format::VarId;
+
+use super::ChunkedVar;
+use crate::dataset::Dataset;
+use crate::error::{Error, Result, SelectionError};
+use crate::plan::Extent;
+use crate::selection::{Checked, Purpose, Selection, whole_records};
+
+impl Dataset {
+    /// Checks a selection of a chunked variable and finds its addresses.
+    pub(crate) fn check_chunked(
+        &self,
+        id: VarId,
+        var: &ChunkedVar,
+        selection: &Selection,
+        purpose: Purpose,
+    ) -> Result<Checked> {
+        let grid = var.grid();
+        let Some(chunked) = &self.chunked else { return Err(Error::Garbled) };
+        let name = || self.header.schema.variable(id).map_or("", |v| &*v.name).to_string();
+        let refuse =
+            |source| Error::Selection { path: self.base.path.clone(), var: name(), source };
+        let mut shape = grid.dims.clone();
+        let mut records = self.records;
+        if let (true, Purpose::Write { elements }) = (grid.has_records, purpose) {
+            records = match selection.is_all() {
+                true => whole_records(&shape[1..], elements).map_err(refuse)?,
+                false => self.header.schema.version.max_count(),
+            };
+        }
+        if grid.has_records {
+            shape[0] = records;
+        }
+        let dim_name = |d: usize| {
+            let dim = var.anchor.dims.get(d).and_then(|id| self.header.schema.dims.at(id.0));
+            dim.map_or(String::new(), |dim| dim.name.to_string())
+        };
+        let mut extent = Extent::new(grid.size);
+        let (mut elements, mut needed) = (0u64, 0);
+        let cut = selection.each_within(&shape, dim_name, |slab, product| {
+            if grid.has_records {
+                let last = slab.start[0] + (slab.count[0] - 1) * slab.stride_of(0);
+                needed = needed.max(last + 1);
+            }
+            let placed = chunked.space.cut(id, grid, &slab, elements, &mut extent);
+            placed.ok_or(SelectionError::TooLarge)?;
+            elements = elements.checked_add(product).ok_or(SelectionError::TooLarge)?;
+            Ok(())
+        });
+        cut.map_err(|source| {
+            refuse(match source {
+                // What there is of records, not what there may be.
+                SelectionError::OutOfBounds { dim, start, count, stride, .. }
+                    if grid.has_records && dim == dim_name(0) =>
+                {
+                    let len = self.records;
+                    SelectionError::OutOfBounds { dim, len, start, count, stride }
+                }
+                other => other,
+            })
+        })?;
+        if elements.checked_mul(grid.size).is_none_or(|bytes| bytes > i64::MAX as u64) {
+            return Err(refuse(SelectionError::TooLarge));
+        }
+        extent.finish();
+        let (parts, gaps, whole_records) = (None, Vec::new(), None);
+        Ok(Checked { elements, records: needed, extent, whole_records, parts, gaps })
+    }
+}

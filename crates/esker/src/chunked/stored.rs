@@ -1,0 +1,164 @@
+//! Chunks as they are stored: fetched, checked and decoded.
+
+use esker_codec::{FilterMask, Scratch, checksum};
+use esker_format::VarId;
+use esker_format::chunked::Entry;
+
+use super::tables::{self, HeapFile, Trouble};
+use super::{Chunked, ChunkedVar};
+use crate::dataset::Dataset;
+use crate::error::{Error, Result};
+
+/// Where a chunk is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoredChunk {
+    /// Where it begins in its file.
+    pub offset: u64,
+    /// Bytes that are stored.
+    pub size: u64,
+    /// The filters that were left out for it.
+    pub mask: FilterMask,
+    /// The checksum of the stored bytes.
+    pub crc32c: u32,
+    /// The file that it is in; 0 for the dataset's own.
+    pub file: u32,
+}
+
+impl ChunkedVar {
+    /// The entries of these chunks, whose numbers ascend.
+    pub(super) fn entries(
+        &self,
+        heap: HeapFile<'_>,
+        numbers: &[u64],
+    ) -> std::result::Result<Vec<Option<Entry>>, Trouble> {
+        let mut chain = self.chain.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        tables::entries(heap, &mut chain, numbers)
+    }
+
+    /// Reads a stored chunk into `stored` and compares it with its checksum.
+    pub(super) fn fetch(
+        &self,
+        heap: HeapFile<'_>,
+        number: u64,
+        entry: &Entry,
+        stored: &mut Vec<u8>,
+    ) -> std::result::Result<(), Trouble> {
+        let at = heap.begin.saturating_add(entry.place);
+        if entry.file != 0 {
+            let what =
+                format!("chunk {number} is said to be in file {}, which is not here", entry.file);
+            return Err(Trouble::Damage(what));
+        }
+        // What filters add to a chunk is little, so that a table cannot make us allocate much.
+        let most = self.grid().bytes.saturating_mul(2).saturating_add(1 << 16);
+        if entry.size > most {
+            return Err(Trouble::Damage(format!(
+                "chunk {number} at byte {at} is said to have {} bytes, though its values have {}",
+                entry.size,
+                self.grid().bytes
+            )));
+        }
+        stored.resize(entry.size as usize, 0);
+        heap.read(entry.place, stored, &format!("chunk {number}"))?;
+        if checksum(stored) != entry.crc32c {
+            return Err(Trouble::Damage(format!(
+                "chunk {number} ({} bytes at byte {at}) does not match its checksum",
+                entry.size
+            )));
+        }
+        Ok(())
+    }
+
+    /// The values of a stored chunk, in external form.
+    pub(super) fn decode(
+        &self,
+        heap: HeapFile<'_>,
+        number: u64,
+        entry: &Entry,
+        out: &mut Vec<u8>,
+        (stored, scratch): (&mut Vec<u8>, &mut Scratch),
+    ) -> std::result::Result<(), Trouble> {
+        self.fetch(heap, number, entry, stored)?;
+        out.resize(self.grid().bytes as usize, 0);
+        let chunking = &self.chunking;
+        let mask = FilterMask(entry.mask);
+        let decoded = chunking.pipeline.decode(&chunking.of_chunk(), mask, stored, out, scratch);
+        decoded.map_err(|error| {
+            let (size, at) = (entry.size, heap.begin + entry.place);
+            Trouble::Damage(format!(
+                "chunk {number} ({size} bytes at byte {at}) cannot be decoded: {error}"
+            ))
+        })
+    }
+}
+
+impl Chunked {
+    /// Chunks of a variable that may have been written, with so many records.
+    fn chunks(&self, var: &ChunkedVar, records: u64) -> u64 {
+        var.grid().chunks(records)
+    }
+}
+
+impl Dataset {
+    pub(crate) fn heap_file(&self) -> HeapFile<'_> {
+        let begin = self.chunked.as_ref().map_or(0, |c| c.heap.begin);
+        HeapFile { file: &*self.file, begin }
+    }
+
+    /// An error of the heap as one of a variable.
+    pub(crate) fn trouble(&self, var: VarId, trouble: Trouble) -> Error {
+        match trouble {
+            Trouble::Store(error) => error.into(),
+            Trouble::Damage(why) => self.chunk_error(var, why),
+        }
+    }
+
+    /// Calls `each` with the index (in each dimension) and the place of every chunk of a variable
+    /// that was written, in C order. Independent.
+    ///
+    /// With `verify` every chunk is read, compared with its checksum and decoded.
+    pub fn stored_chunks(
+        &self,
+        var: VarId,
+        verify: bool,
+        mut each: impl FnMut(&[u64], StoredChunk) -> Result<()>,
+    ) -> Result<()> {
+        let id = self.file_var(var)?;
+        let (Some(found), Some(chunked)) = (self.chunked_var(id)?, self.chunked.as_ref()) else {
+            return Err(self.chunk_error(id, "it has no chunks".to_string()));
+        };
+        const AT_ONCE: u64 = 16 * 1024;
+        let heap = self.heap_file();
+        let all = chunked.chunks(found, self.records);
+        let (mut stored, mut values) = (Vec::new(), Vec::new());
+        let mut scratch = chunked.take_scratch();
+        let mut first = 0;
+        while first < all {
+            let numbers: Vec<u64> = (first..all.min(first + AT_ONCE)).collect();
+            first += numbers.len() as u64;
+            let entries = found.entries(heap, &numbers).map_err(|t| self.trouble(id, t))?;
+            for (number, entry) in numbers.iter().zip(&entries) {
+                let Some(entry) = entry else { continue };
+                if verify {
+                    let memory = (&mut stored, &mut scratch);
+                    let decoded = found.decode(heap, *number, entry, &mut values, memory);
+                    decoded.map_err(|t| self.trouble(id, t))?;
+                }
+                let Entry { place, size, crc32c, mask, file } = *entry;
+                let offset = heap.begin.saturating_add(place);
+                let mask = FilterMask(mask);
+                each(
+                    &found.grid().index(*number),
+                    StoredChunk { offset, size, mask, crc32c, file },
+                )?;
+            }
+            // Tables end where nothing was written yet; what is behind need not be asked for.
+            let reached = found.chain.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if reached.covers() <= first && reached.covers() < all {
+                break;
+            }
+        }
+        chunked.give_scratch(scratch);
+        Ok(())
+    }
+}

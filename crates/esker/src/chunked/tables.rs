@@ -1,0 +1,196 @@
+//! Where the chunks of a variable are: its chain of table blocks, and their entries.
+
+use esker_format::chunked::{Block, Entry};
+use esker_store::File;
+
+/// A block that is known: its head and where it is in the heap.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Known {
+    pub(crate) block: Block,
+    pub(crate) at: u64,
+}
+
+/// The blocks of a variable, as far as they were read.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Chain {
+    /// Where the first block is.
+    first: u64,
+    blocks: Vec<Known>,
+}
+
+/// What is wrong with a table, as the end of a sentence.
+pub(crate) type Fault = String;
+
+/// A file, from where a heap begins in it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct HeapFile<'f> {
+    pub(crate) file: &'f dyn File,
+    pub(crate) begin: u64,
+}
+
+/// Why something in a heap cannot be used.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    Store(esker_store::StoreError),
+    Damage(Fault),
+}
+
+impl From<esker_store::StoreError> for Trouble {
+    fn from(error: esker_store::StoreError) -> Trouble {
+        Trouble::Store(error)
+    }
+}
+
+impl HeapFile<'_> {
+    /// Reads all of `out` at a place of the heap.
+    pub(crate) fn read(&self, place: u64, out: &mut [u8], what: &str) -> Result<(), Trouble> {
+        let at = self.begin.checked_add(place).filter(|at| *at <= i64::MAX as u64);
+        let Some(at) = at else {
+            return Err(Trouble::Damage(format!(
+                "{what} is said to be at {place}, beyond all files"
+            )));
+        };
+        let n = self.file.read_at(at, out)?;
+        if n < out.len() {
+            return Err(Trouble::Damage(format!(
+                "{what} is said to be at byte {at}, {} bytes, but the file ends at {}",
+                out.len(),
+                at + n as u64
+            )));
+        }
+        Ok(())
+    }
+
+    fn head(&self, at: u64) -> Result<Block, Trouble> {
+        let mut bytes = [0; Block::LEN as usize];
+        self.read(at, &mut bytes, "a block of its chunk table")?;
+        Block::decode(&bytes).ok_or_else(|| {
+            let at = self.begin + at;
+            Trouble::Damage(format!("the block of its chunk table at byte {at} is damaged"))
+        })
+    }
+}
+
+impl Chain {
+    pub(crate) fn new(first: u64) -> Chain {
+        Chain { first, blocks: Vec::new() }
+    }
+
+    /// The blocks that are known.
+    pub(crate) fn blocks(&self) -> &[Known] {
+        &self.blocks
+    }
+
+    /// A block was added behind the last.
+    pub(crate) fn push(&mut self, known: Known) {
+        if let Some(last) = self.blocks.last_mut() {
+            last.block.next = known.at;
+        }
+        self.blocks.push(known);
+    }
+
+    /// The first chunk that no known block has.
+    pub(crate) fn covers(&self) -> u64 {
+        self.blocks.last().map_or(0, |k| k.block.first + k.block.count)
+    }
+
+    /// Reads the heads of blocks until one has the chunk `number`, or there are no more.
+    pub(crate) fn reach(&mut self, heap: HeapFile<'_>, number: u64) -> Result<(), Trouble> {
+        while self.covers() <= number {
+            let at = match self.blocks.last() {
+                None => self.first,
+                Some(Known { block: Block { next: 0, .. }, at }) => {
+                    // Another rank, or another program, may have added one since.
+                    match heap.head(*at)?.next {
+                        0 => return Ok(()),
+                        next => next,
+                    }
+                }
+                Some(known) => known.block.next,
+            };
+            let block = heap.head(at)?;
+            let fits = block.count > 0
+                && block.first == self.covers()
+                && block.first.checked_add(block.count).is_some_and(|end| end <= 1 << 58);
+            if !fits {
+                let at = heap.begin + at;
+                return Err(Trouble::Damage(format!(
+                    "the block of its chunk table at byte {at} begins with chunk {} and has {}, \
+                     where chunk {} should follow",
+                    block.first,
+                    block.count,
+                    self.covers()
+                )));
+            }
+            if let Some(last) = self.blocks.last_mut() {
+                last.block.next = at;
+            }
+            self.blocks.push(Known { block, at });
+        }
+        Ok(())
+    }
+
+    /// Where the entry of a chunk is in the heap; `None` if no known block has it.
+    pub(crate) fn place(&self, number: u64) -> Option<u64> {
+        let after = self.blocks.partition_point(|k| k.block.first <= number);
+        let Known { block, at } = self.blocks[..after].last()?;
+        let within = number - block.first;
+        (within < block.count).then(|| at + Block::LEN + within * Entry::LEN)
+    }
+}
+
+/// Bytes of entries that are read at once.
+const AT_ONCE: u64 = 1 << 20;
+
+/// Bytes between two wanted entries that are read along.
+const HOLE: u64 = 2048;
+
+/// The entries of chunks of a variable, whose numbers ascend; `None` for one that was never
+/// written. The chain reaches as far as it can.
+pub(crate) fn entries(
+    heap: HeapFile<'_>,
+    chain: &mut Chain,
+    numbers: &[u64],
+) -> Result<Vec<Option<Entry>>, Trouble> {
+    if let Some(last) = numbers.last() {
+        chain.reach(heap, *last)?;
+    }
+    let mut out = Vec::with_capacity(numbers.len());
+    let mut bytes = Vec::new();
+    let mut rest = numbers;
+    while let Some(first) = rest.first() {
+        let Some(start) = chain.place(*first) else {
+            out.push(None);
+            rest = &rest[1..];
+            continue;
+        };
+        let mut end = start + Entry::LEN;
+        let mut places = vec![start];
+        for number in &rest[1..] {
+            match chain.place(*number) {
+                Some(at) if at >= end && at - end <= HOLE && at + Entry::LEN - start <= AT_ONCE => {
+                    end = at + Entry::LEN;
+                    places.push(at);
+                }
+                _ => break,
+            }
+        }
+        bytes.resize((end - start) as usize, 0);
+        heap.read(start, &mut bytes, "its chunk table")?;
+        for (at, number) in places.iter().zip(rest) {
+            let from = (at - start) as usize;
+            let entry = bytes[from..].first_chunk().ok_or_else(|| lost(heap, *number, *at))?;
+            let entry = Entry::decode(entry).map_err(|_| lost(heap, *number, *at))?;
+            out.push(entry);
+        }
+        rest = &rest[places.len()..];
+    }
+    Ok(out)
+}
+
+fn lost(heap: HeapFile<'_>, number: u64, at: u64) -> Trouble {
+    let at = heap.begin + at;
+    Trouble::Damage(format!(
+        "chunk {number}: its entry in the chunk table, at byte {at}, does not match its checksum"
+    ))
+}

@@ -1,0 +1,530 @@
+//! The road of a write: pieces to the owners of chunks, chunks through filters into the heap.
+
+use std::collections::BTreeMap;
+use std::mem;
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+use esker_comm::{CommunicatorExt, ReduceOp, Reduction};
+use esker_format::chunked::Entry;
+
+use super::heap::{Heap, room_for};
+use super::owners::{self, Assigned};
+use super::read::touched;
+use super::tables::{HeapFile, Trouble};
+use super::{ChunkId, Chunked};
+use crate::dataset::Dataset;
+use crate::engine::{count, detach_extents};
+use crate::error::{Error, Result};
+use crate::exchange;
+use crate::hints::Rewrite;
+use crate::plan::{Overlap, Piece, Plan};
+use crate::report::{Report, Strategy, Tally};
+use crate::request::Request;
+use crate::window::Window;
+use crate::wire;
+
+/// Stored chunks that are written at once, in bytes, where they lie side by side.
+const AT_ONCE: usize = 4 << 20;
+
+/// A chunk that was encoded.
+struct Encoded {
+    id: ChunkId,
+    /// What the table says of it until now.
+    old: Option<Entry>,
+    stored: Vec<u8>,
+    mask: u16,
+    crc32c: u32,
+}
+
+/// A chunk that has its place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Placed {
+    pub(super) id: ChunkId,
+    pub(super) old: Option<Entry>,
+    pub(super) entry: Entry,
+}
+
+/// What a round has made of its chunks, and how long it took.
+type Round = (Vec<Encoded>, Option<(ChunkId, Trouble)>, Duration);
+type Encoding<'s> = ScopedJoinHandle<'s, Round>;
+type Writing<'s> = ScopedJoinHandle<'s, (Result<()>, Tally, Duration)>;
+
+impl Dataset {
+    /// Writes requests of chunked variables together with all other ranks. Collective; `ready` is
+    /// this rank's own outcome so far.
+    pub(crate) fn write_chunked(
+        &mut self,
+        puts: &mut [Request<'_>],
+        ready: Result<()>,
+        report: &mut Report,
+    ) -> Result<()> {
+        let clock = Instant::now();
+        let Some(chunked) = &self.chunked else { return ready };
+        let extents = detach_extents(puts);
+        let plan = Plan::new(extents.iter());
+        count(report, &plan, puts.len());
+        let units = touched(chunked, &extents);
+        report.phases.plan += clock.elapsed();
+        let clock = Instant::now();
+        let needed = puts.iter().map(|r| r.records).max().unwrap_or(0).max(self.records);
+        let mut numbers = [ready.is_err().into(), needed, units.len() as u64, self.records];
+        let comm = self.base.comm.clone();
+        if comm.size() > 1 {
+            comm.all_reduce(Reduction::U64(&mut numbers), ReduceOp::Max)?;
+        }
+        let [failed, records, most_units, existing] = numbers;
+        if failed > 0 {
+            // Somebody's arguments are wrong. Nobody has acted yet, and everyone hears of it.
+            return self.base.agree(ready);
+        }
+        if most_units == 0 {
+            return Ok(());
+        }
+        self.know_heap()?;
+        self.forget_chunks();
+        let Some(mut chunked) = self.chunked.take() else { return Ok(()) };
+        let (buffer, weight) = (self.base.hints.chunk_buffer, self.penalty());
+        let assigned = owners::assign(&*comm, &chunked.space, &units, buffer, weight);
+        report.phases.agree += clock.elapsed();
+        report.write_strategy = Strategy::Exchanged;
+        let mut heap = mem::take(&mut chunked.heap);
+        let written = assigned.and_then(|assigned| {
+            report.rounds += assigned.rounds;
+            self.write_rounds(&chunked, &mut heap, &plan, &assigned, puts, report)
+        });
+        chunked.heap = heap;
+        self.chunked = Some(chunked);
+        let (placed, outcome) = written?;
+        let clock = Instant::now();
+        self.base.agree(outcome)?;
+        if records > existing && self.fills_records() {
+            let filled = self.fill_share(existing, records, None);
+            self.base.agree(filled)?;
+        }
+        self.commit_chunks(&placed)?;
+        self.note_records(puts);
+        self.grow_together(records)?;
+        report.phases.agree += clock.elapsed();
+        Ok(())
+    }
+
+    /// Remembers how many records of each variable were written, for its attribute.
+    fn note_records(&mut self, puts: &[Request<'_>]) {
+        let Some(chunked) = &mut self.chunked else { return };
+        for put in puts {
+            chunked.note_records(put.var, put.records);
+        }
+    }
+
+    /// Exchanges, encodes and writes round by round. Gives the chunks that have a place now, and what
+    /// went wrong with this rank's share; the error of the call is one that ranks cannot go on after.
+    fn write_rounds(
+        &self,
+        chunked: &Chunked,
+        heap: &mut Heap,
+        plan: &Plan<'_>,
+        assigned: &Assigned,
+        puts: &mut [Request<'_>],
+        report: &mut Report,
+    ) -> Result<(Vec<Placed>, Result<()>)> {
+        let file = HeapFile { file: &*self.file, begin: heap.begin };
+        let mut placed: Vec<Placed> = Vec::new();
+        let mut failed: Option<Error> = None;
+        let threads = self.chunk_threads();
+        let apart = assigned.rounds > 1;
+        let mut spare: Vec<Window> = Vec::new();
+        thread::scope(|scope| {
+            let mut encoding: Option<Encoding<'_>> = None;
+            let mut writing: Option<Writing<'_>> = None;
+            for round in 0..=assigned.rounds {
+                let windows = match round < assigned.rounds {
+                    false => None,
+                    true => {
+                        Some(self.gather(chunked, plan, assigned, round, puts, &mut spare, report)?)
+                    }
+                };
+                let encode = |windows: Vec<Window>| {
+                    let clock = Instant::now();
+                    let (encoded, trouble) = encode_all(chunked, file, windows, threads);
+                    (encoded, trouble, clock.elapsed())
+                };
+                // What was gathered in the round before is encoded by now.
+                let mut finished = encoding.take().map(joined);
+                match windows {
+                    Some(windows) if apart => encoding = Some(scope.spawn(move || encode(windows))),
+                    Some(windows) => finished = Some(encode(windows)),
+                    None => {}
+                }
+                let Some((mut encoded, trouble, time)) = finished else { continue };
+                report.phases.convert += time;
+                if let Some((id, trouble)) = trouble {
+                    failed.get_or_insert(self.trouble(id.var, trouble));
+                }
+                if failed.is_some() {
+                    encoded.clear();
+                }
+                let clock = Instant::now();
+                let entries = self.place(heap, &encoded)?;
+                report.phases.agree += clock.elapsed();
+                let entries = match entries {
+                    Ok(entries) => entries,
+                    Err(error) => {
+                        failed.get_or_insert(error);
+                        encoded.clear();
+                        Vec::new()
+                    }
+                };
+                placed.extend(&entries);
+                let store = move || {
+                    let clock = Instant::now();
+                    let mut tally = Tally::default();
+                    let outcome = store(file, &encoded, &entries, &mut tally);
+                    (outcome, tally, clock.elapsed())
+                };
+                let mut done = writing.take().map(joined);
+                match apart {
+                    true => writing = Some(scope.spawn(store)),
+                    false => done = Some(store()),
+                }
+                note(done, &mut failed, report);
+            }
+            note(writing.take().map(joined), &mut failed, report);
+            Ok::<(), Error>(())
+        })?;
+        Ok((placed, failed.map_or(Ok(()), Err)))
+    }
+
+    /// The pieces of a round, laid into the chunks that this rank owns. Collective.
+    #[allow(clippy::too_many_arguments)]
+    fn gather(
+        &self,
+        chunked: &Chunked,
+        plan: &Plan<'_>,
+        assigned: &Assigned,
+        round: u64,
+        puts: &mut [Request<'_>],
+        spare: &mut Vec<Window>,
+        report: &mut Report,
+    ) -> Result<Vec<Window>> {
+        let comm = &*self.base.comm;
+        let none = Vec::new();
+        let owned = assigned.owned.get(round as usize).unwrap_or(&none);
+        let bytes_of = |unit: u64| chunked.space.chunk_at(unit).map_or(0, |(_, _, bytes)| bytes);
+        let mut windows: Vec<Window> = Vec::with_capacity(owned.len());
+        for unit in owned {
+            let mut window = spare.pop().unwrap_or_default();
+            window.reset(*unit, bytes_of(*unit));
+            windows.push(window);
+        }
+        let clock = Instant::now();
+        let mut sweep = plan.sweep();
+        let mut away: BTreeMap<usize, Vec<Piece>> = BTreeMap::new();
+        let mut next = 0;
+        for mine in assigned.mine.iter().filter(|m| m.round == round) {
+            let end = mine.address + bytes_of(mine.address);
+            let pieces = sweep.take(mine.address, end, Overlap::LaterWins);
+            report.copied += pieces.iter().map(|p| p.len).sum::<u64>();
+            if mine.owner != comm.rank() {
+                away.entry(mine.owner).or_default().extend_from_slice(pieces);
+                continue;
+            }
+            next += owned[next..].partition_point(|unit| *unit < mine.address);
+            let window = windows.get_mut(next).ok_or(Error::Garbled)?;
+            for piece in pieces {
+                let target = window.lay(piece.offset, piece.len);
+                puts[piece.request as usize].pack(piece.element, target)?;
+            }
+        }
+        let mut messages = Vec::with_capacity(away.len());
+        for (rank, pieces) in away {
+            let message = exchange::pack(0, &pieces, puts, None)?;
+            report.messages += 1;
+            report.message_bytes += message.len() as u64;
+            messages.push((rank, message));
+        }
+        report.phases.convert += clock.elapsed();
+        if comm.size() == 1 {
+            return Ok(windows);
+        }
+        let clock = Instant::now();
+        let mut received = comm.sparse_exchange(messages)?;
+        report.phases.exchange += clock.elapsed();
+        let clock = Instant::now();
+        // In the order of ranks, so that what several ranks write is the same every time.
+        received.sort_by_key(|(rank, _)| *rank);
+        let came: u64 = received.iter().map(|(_, m)| m.len() as u64).sum();
+        for (_, message) in received {
+            report.copied += lay(&mut windows, owned, &message)?;
+        }
+        report.phases.convert += clock.elapsed();
+        let memory = windows.iter().map(Window::memory).sum::<u64>() + came;
+        report.peak_memory = report.peak_memory.max(memory);
+        Ok(windows)
+    }
+
+    /// Finds places for encoded chunks: holes of this rank, or one stretch at the end. Collective; the
+    /// inner error is that the heap has no room for what all ranks have.
+    fn place(&self, heap: &mut Heap, encoded: &[Encoded]) -> Result<Result<Vec<Placed>>> {
+        let comm = &*self.base.comm;
+        let in_place = self.base.hints.chunk_rewrite == Rewrite::InPlace;
+        let mut places: Vec<Option<u64>> = Vec::with_capacity(encoded.len());
+        let mut total = 0;
+        for chunk in encoded {
+            let len = chunk.stored.len() as u64;
+            let fits = chunk.old.filter(|old| in_place && room_for(len) <= room_for(old.size));
+            let place = match fits {
+                Some(old) => Some(old.place),
+                None => heap.take(len),
+            };
+            if place.is_none() {
+                total += room_for(len);
+            }
+            places.push(place);
+        }
+        let (mut at, all) = match comm.size() {
+            1 => (0, total),
+            _ => {
+                let mut before = [total];
+                comm.exclusive_scan(&mut before)?;
+                (before[0], comm.sum_u64(total)?)
+            }
+        };
+        let end = heap.end.unwrap_or(0);
+        if let Some(limit) = heap.limit.filter(|limit| end.saturating_add(all) > *limit) {
+            let var = encoded.first().map(|chunk| chunk.id.var).unwrap_or(esker_format::VarId(0));
+            return Ok(Err(self.chunk_error(var, no_room(end, all, limit))));
+        }
+        at += end;
+        heap.end = Some(end + all);
+        let mut placed = Vec::with_capacity(encoded.len());
+        for (chunk, place) in encoded.iter().zip(places) {
+            let size = chunk.stored.len() as u64;
+            let place = place.unwrap_or_else(|| {
+                let here = at;
+                at += room_for(size);
+                heap.put(here);
+                here
+            });
+            let Encoded { id, old, mask, crc32c, .. } = *chunk;
+            placed.push(Placed { id, old, entry: Entry { place, size, crc32c, mask, file: 0 } });
+        }
+        Ok(Ok(placed))
+    }
+}
+
+/// The sentence for a heap that is full.
+pub(super) fn no_room(end: u64, more: u64, limit: u64) -> String {
+    format!(
+        "there is no room for {more} more bytes of chunks: {end} of the {limit} bytes before the \
+         records of the file's traditional variables are in use. Set the hint esker_chunk_room to \
+         more before the file is created (or redefined, which moves the records), or make the \
+         variables with records chunked too"
+    )
+}
+
+/// The outcome of a thread. A panic in it is the caller's too.
+fn joined<T>(handle: ScopedJoinHandle<'_, T>) -> T {
+    handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn note(
+    done: Option<(Result<()>, Tally, Duration)>,
+    failed: &mut Option<Error>,
+    report: &mut Report,
+) {
+    let Some((outcome, tally, time)) = done else { return };
+    report.add(tally);
+    report.phases.write += time;
+    if let Err(error) = outcome {
+        failed.get_or_insert(error);
+    }
+}
+
+/// Lays the pieces of a message into the chunks that they are of.
+fn lay(windows: &mut [Window], owned: &[u64], message: &[u8]) -> Result<u64> {
+    let (runs, payload) = wire::open(message, 0).ok_or(Error::Garbled)?;
+    let mut rest = payload;
+    let mut next = 0;
+    for run in runs {
+        let (mut at, end) = (run.offset, run.end());
+        // A run may go on in the chunk behind.
+        while at < end {
+            next += owned[next..].partition_point(|unit| *unit <= at);
+            let number = next.checked_sub(1).ok_or(Error::Garbled)?;
+            next = number;
+            let to = owned.get(number + 1).map_or(end, |behind| end.min(*behind));
+            let window = &mut windows[number];
+            let (now, later) = rest.split_at_checked((to - at) as usize).ok_or(Error::Garbled)?;
+            window.lay_checked(at, now).ok_or(Error::Garbled)?;
+            (rest, at) = (later, to);
+        }
+    }
+    Ok(payload.len() as u64)
+}
+
+/// Completes chunks with what is stored of them, or fill values, and encodes them, on several threads.
+fn encode_all(
+    chunked: &Chunked,
+    heap: HeapFile<'_>,
+    windows: Vec<Window>,
+    threads: usize,
+) -> (Vec<Encoded>, Option<(ChunkId, Trouble)>) {
+    let count = windows.len();
+    let old = match old_entries(chunked, heap, &windows) {
+        Ok(old) => old,
+        Err(failed) => return (Vec::new(), Some(failed)),
+    };
+    let queue = Mutex::new(windows.into_iter().zip(old).enumerate());
+    let done: Mutex<Vec<Option<Encoded>>> = Mutex::new((0..count).map(|_| None).collect());
+    let failed: Mutex<Option<(usize, ChunkId, Trouble)>> = Mutex::new(None);
+    let work = || {
+        let mut scratch = chunked.take_scratch();
+        let (mut stored, mut there) = (Vec::new(), Vec::new());
+        loop {
+            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((n, (mut window, (id, old)))) = next else { break };
+            let Ok(var) = chunked.of_chunk(id) else { break };
+            let chunking = &var.chunking;
+            let bytes = chunking.grid.bytes;
+            let outcome = (|| {
+                if !window.is_covered(bytes) {
+                    match &old {
+                        None => chunking.fill_chunk(&mut there),
+                        Some(entry) => {
+                            let memory = (&mut stored, &mut scratch);
+                            var.decode(heap, id.number, entry, &mut there, memory)?;
+                        }
+                    }
+                    window.complete(&there);
+                }
+                let mut out = Vec::new();
+                let values = window.front(bytes);
+                let encoded =
+                    chunking.pipeline.encode(&chunking.of_chunk(), values, &mut out, &mut scratch);
+                let encoded = encoded.map_err(|error| {
+                    Trouble::Damage(format!("chunk {} cannot be encoded: {error}", id.number))
+                })?;
+                Ok((out, encoded))
+            })();
+            match outcome {
+                Ok((stored, encoded)) => {
+                    let (mask, crc32c) = (encoded.mask.0, encoded.crc32c);
+                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                    done[n] = Some(Encoded { id, old, stored, mask, crc32c });
+                }
+                Err(trouble) => {
+                    let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+                    if failed.as_ref().is_none_or(|(first, _, _)| n < *first) {
+                        *failed = Some((n, id, trouble));
+                    }
+                }
+            }
+        }
+        chunked.give_scratch(scratch);
+    };
+    match threads.min(count) {
+        0 | 1 => work(),
+        threads => thread::scope(|scope| {
+            (1..threads).for_each(|_| drop(scope.spawn(work)));
+            work();
+        }),
+    }
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    (done.into_iter().flatten().collect(), failed.map(|(_, id, trouble)| (id, trouble)))
+}
+
+/// What the tables say of these chunks.
+#[allow(clippy::type_complexity)]
+fn old_entries(
+    chunked: &Chunked,
+    heap: HeapFile<'_>,
+    windows: &[Window],
+) -> std::result::Result<Vec<(ChunkId, Option<Entry>)>, (ChunkId, Trouble)> {
+    let id_of = |window: &Window| chunked.space.chunk_at(window.start()).map(|(id, _, _)| id);
+    let ids: Vec<ChunkId> = windows.iter().filter_map(id_of).collect();
+    let mut out: Vec<(ChunkId, Option<Entry>)> = ids.iter().map(|id| (*id, None)).collect();
+    let mut order: Vec<usize> = (0..ids.len()).collect();
+    order.sort_by_key(|i| ids[*i]);
+    for group in order.chunk_by(|a, b| ids[*a].var == ids[*b].var) {
+        let Some(id) = group.first().map(|i| ids[*i]) else { continue };
+        let Ok(var) = chunked.of_chunk(id) else { continue };
+        let numbers: Vec<u64> = group.iter().map(|i| ids[*i].number).collect();
+        let found = var.entries(heap, &numbers).map_err(|trouble| (id, trouble))?;
+        group.iter().zip(found).for_each(|(i, entry)| out[*i].1 = entry);
+    }
+    Ok(out)
+}
+
+/// Writes chunks to their places; neighbours together.
+fn store(
+    heap: HeapFile<'_>,
+    encoded: &[Encoded],
+    placed: &[Placed],
+    tally: &mut Tally,
+) -> Result<()> {
+    let mut block: Vec<u8> = Vec::new();
+    let mut start = 0;
+    for (chunk, placed) in encoded.iter().zip(placed) {
+        let place = placed.entry.place;
+        let padded = room_for(block.len() as u64);
+        if start + padded != place || block.len() > AT_ONCE {
+            flush(heap, start, &mut block, tally)?;
+            start = place;
+        } else {
+            block.resize(padded as usize, 0);
+        }
+        block.extend_from_slice(&chunk.stored);
+    }
+    flush(heap, start, &mut block, tally)
+}
+
+fn flush(heap: HeapFile<'_>, start: u64, block: &mut Vec<u8>, tally: &mut Tally) -> Result<()> {
+    if !block.is_empty() {
+        heap.file.write_at(heap.begin + start, block)?;
+        tally.wrote(1, block.len() as u64);
+        block.clear();
+    }
+    Ok(())
+}
+
+impl Dataset {
+    /// Writes the fill value over one record of a chunked variable. Collective.
+    pub(crate) fn fill_chunked_record(
+        &mut self,
+        var: esker_format::VarId,
+        record: u64,
+    ) -> Result<()> {
+        let mut shape = self.shape(var)?;
+        if shape.is_empty() {
+            return Ok(());
+        }
+        let mut start = vec![0; shape.len()];
+        (start[0], shape[0]) = (record, 1);
+        let selection = crate::selection::Selection::slab(&start, &shape);
+        let root = self.base.is_root();
+        let values = self.file_var(var).and_then(|id| {
+            let elements = if root { shape.iter().product::<u64>() } else { 0 };
+            let found = self.chunked_var(id)?;
+            let one = found.map_or(Vec::new(), |found| found.chunking.fill.clone());
+            let ty = self.variable(var)?.ty;
+            let bytes = one.repeat(elements as usize);
+            Ok(esker_format::Values::decode(ty, elements as usize, &bytes))
+        });
+        let mut queue = crate::request::Requests::new();
+        let values = values.and_then(|values| values.ok_or(Error::Garbled));
+        let queued = match (&values, root) {
+            (Ok(values), true) => {
+                let memory = (values.native_bytes(), values.ty().natural());
+                let dense = crate::memory::MemoryLayout::dense();
+                self.iput_bytes(&mut queue, var, &selection, memory, dense).map(drop)
+            }
+            (Ok(_), false) => Ok(()),
+            (Err(_), _) => Err(Error::Garbled),
+        };
+        let queued = self.base.agree(queued);
+        queued.and_then(|()| self.wait_all(&mut queue))
+    }
+}
