@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use esker::{CreateOptions, Dataset, DimLen, ExternalType, Layout, Owner, Selection, Version};
+use esker::{
+    CreateOptions, Dataset, DimLen, ExternalType, Layout, Owner, Selection, VarId, Version,
+};
 use esker_store::{Fault, FaultyStore, LocalStore};
 use esker_tools::Unseen;
 use esker_tools::cdl::{self, GenerateOptions};
@@ -109,22 +111,26 @@ fn every_type(path: &Path) {
     def.put_attr(Owner::Global, "bigger", u64::MAX).unwrap();
     let mut ds = def.enddef().unwrap();
     for (seed, var) in vars.iter().enumerate() {
-        let (variable, mut shape) = (ds.variable(*var).unwrap().clone(), ds.shape(*var).unwrap());
-        if ds.schema().is_record(&variable) {
-            shape[0] = 4;
-        }
-        let count = shape.iter().product::<u64>();
-        let all = Selection::slab(&vec![0; shape.len()], &shape);
-        if variable.ty == ExternalType::Char {
-            let text: Vec<esker::Char> =
-                (0..count).map(|i| esker::Char(b'a' + (i % 26) as u8)).collect();
-            ds.put(*var, &all, &text).unwrap();
-        } else {
-            let numbers: Vec<f64> = (0..count).map(|i| ((i + seed as u64) % 101) as f64).collect();
-            ds.put(*var, &all, &numbers).unwrap();
-        }
+        put_numbers(&mut ds, *var, seed);
     }
     ds.close().unwrap();
+}
+
+/// All values of a variable, four records of one that has them.
+fn put_numbers(ds: &mut Dataset, var: VarId, seed: usize) {
+    let (variable, mut shape) = (ds.variable(var).unwrap().clone(), ds.shape(var).unwrap());
+    if ds.schema().is_record(&variable) {
+        shape[0] = 4;
+    }
+    let count = shape.iter().product::<u64>();
+    let all = Selection::slab(&vec![0; shape.len()], &shape);
+    if variable.ty == ExternalType::Char {
+        let letter = |i: u64| esker::Char(b'a' + (i % 26) as u8);
+        ds.put(var, &all, &(0..count).map(letter).collect::<Vec<_>>()).unwrap();
+    } else {
+        let numbers: Vec<f64> = (0..count).map(|i| ((i + seed as u64) % 101) as f64).collect();
+        ds.put(var, &all, &numbers).unwrap();
+    }
 }
 
 #[test]
@@ -351,4 +357,184 @@ fn whole(refs: &Path) {
         let bytes = fs::read(there.join(name).join("refs.0.parq")).unwrap();
         assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
     }
+}
+
+/// Pipelines that keep every value of [`pair`] and that numcodecs knows.
+const PIPELINES: [&str; 14] = [
+    "",
+    "deflate,6",
+    "deflate,12",
+    "zstd,3",
+    "zstd,-4",
+    "lz4",
+    "shuffle",
+    "shuffle deflate,1",
+    "shuffle zstd,5",
+    "shuffle lz4",
+    "shuffle zstd crc32c",
+    "crc32c",
+    "bitround,12 shuffle zstd",
+    "f32 shuffle deflate",
+];
+
+/// An ordinary file and one with the same variables in chunks, some of which are partial: every
+/// pipeline, 1 to 4 dimensions, fixed and with records, and types in turn.
+fn pair(plain: &Path, chunked: &Path) -> usize {
+    let lengths = [("w", 5), ("z", 7), ("y", 6), ("x", 4)];
+    let chunks = [2, 3, 4, 3];
+    let mut made = 0;
+    for path in [plain, chunked] {
+        made = 0;
+        let options = CreateOptions::new().version(Version::Cdf5);
+        let mut def = Dataset::create(path, options).unwrap();
+        let time = def.add_dim("time", DimLen::Unlimited).unwrap();
+        let dims = lengths.map(|(name, len)| def.add_dim(name, DimLen::Fixed(len)).unwrap());
+        let mut types = ExternalType::ALL.into_iter().cycle();
+        let mut vars = Vec::new();
+        for (p, pipeline) in PIPELINES.iter().enumerate() {
+            for n in 1..=4 {
+                for records in [false, true] {
+                    let ty = match pipeline.split([',', ' ']).next() {
+                        Some("bitround" | "f32") => ExternalType::Double,
+                        _ => types.next().unwrap(),
+                    };
+                    let mut of_var = dims[4 - n..].to_vec();
+                    let mut chunk = chunks[4 - n..].to_vec();
+                    if records {
+                        // Records of length one, and two together.
+                        (of_var[0], chunk[0]) = (time, 1 + n as u64 % 2);
+                    }
+                    let name = format!("p{p}_{n}_{records}");
+                    let var = def.add_var(&name, ty, &of_var).unwrap();
+                    def.put_attr(var, "units", "K").unwrap();
+                    if path == chunked {
+                        def.set_chunks(var, &chunk).unwrap();
+                        def.set_filters(var, pipeline).unwrap();
+                    }
+                    vars.push(var);
+                    made += 1;
+                }
+            }
+        }
+        let mut ds = def.enddef().unwrap();
+        for (seed, var) in vars.iter().enumerate() {
+            put_numbers(&mut ds, *var, seed);
+        }
+        ds.close().unwrap();
+    }
+    made
+}
+
+#[test]
+fn xarray_sees_the_chunks_of_every_pipeline_that_zarr_knows() {
+    let dir = tempfile::tempdir().unwrap();
+    let (plain, chunked) = (dir.path().join("plain.nc"), dir.path().join("chunked.nc"));
+    let made = pair(&plain, &chunked);
+    let mut pairs = Pairs::default();
+    for name in ["chunked.json", "chunked.parq"] {
+        let refs = dir.path().join(name);
+        let written = write(&chunked, &refs, &RefsOptions { rows: 11, ..RefsOptions::default() });
+        assert_eq!((written.left_out.as_slice(), written.variables.len()), ([].as_slice(), made));
+        assert!(written.variables.iter().all(|v| v.missing == 0));
+        pairs.add(&plain, &refs);
+    }
+    pairs.compare(dir.path());
+}
+
+#[test]
+fn chunks_that_were_never_written_are_fill_values() {
+    let dir = tempfile::tempdir().unwrap();
+    let (plain, chunked) = (dir.path().join("plain.nc"), dir.path().join("chunked.nc"));
+    for path in [&plain, &chunked] {
+        let mut def = Dataset::create(path, CreateOptions::new()).unwrap();
+        let time = def.add_dim("time", DimLen::Unlimited).unwrap();
+        let x = def.add_dim("x", DimLen::Fixed(10)).unwrap();
+        let fixed = def.add_var("fixed", ExternalType::Short, &[x]).unwrap();
+        let record = def.add_var("record", ExternalType::Float, &[time, x]).unwrap();
+        let never = def.add_var("never", ExternalType::Double, &[x]).unwrap();
+        def.put_attr(fixed, "_FillValue", -5i16).unwrap();
+        def.put_attr(record, "_FillValue", f32::NAN).unwrap();
+        def.put_attr(never, "_FillValue", 1e36).unwrap();
+        if path == &chunked {
+            def.set_chunks(fixed, &[3]).unwrap();
+            def.set_filters(fixed, "zstd").unwrap();
+            def.set_chunks(record, &[1, 4]).unwrap();
+            def.set_chunks(never, &[1]).unwrap();
+        }
+        let mut ds = def.enddef().unwrap();
+        ds.put(fixed, &Selection::slab(&[7], &[1]), &[1i16]).unwrap();
+        ds.put(record, &Selection::slab(&[3, 5], &[1, 2]), &[1f32, 2.0]).unwrap();
+        ds.close().unwrap();
+    }
+    let mut pairs = Pairs::default();
+    for name in ["x.json", "x.parq"] {
+        let refs = dir.path().join(name);
+        let written = write(&chunked, &refs, &RefsOptions { rows: 2, ..RefsOptions::default() });
+        let found: Vec<_> = written.variables.iter().map(|v| (v.chunks, v.missing)).collect();
+        assert_eq!(found, [(1, 3), (1, 11), (0, 10)]);
+        pairs.add(&plain, &refs);
+    }
+    pairs.compare(dir.path());
+}
+
+#[test]
+fn without_a_fill_value_of_its_own_a_variable_has_the_default_where_chunks_are_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, refs) = (dir.path().join("x.nc"), dir.path().join("x.json"));
+    let mut def = Dataset::create(&file, CreateOptions::new()).unwrap();
+    let x = def.add_dim("x", DimLen::Fixed(4)).unwrap();
+    let vars = ["part", "whole"].map(|n| def.add_var(n, ExternalType::Int, &[x]).unwrap());
+    vars.iter().for_each(|var| def.set_chunks(*var, &[2]).unwrap());
+    let mut ds = def.enddef().unwrap();
+    ds.put(vars[0], &Selection::slab(&[0], &[2]), &[1, 2]).unwrap();
+    ds.put(vars[1], &Selection::all(), &[1, 2, 3, 4]).unwrap();
+    ds.close().unwrap();
+    write(&file, &refs, &RefsOptions::default());
+    let refs = &document(&refs)["refs"];
+    let fill = |name: &str| {
+        let text = refs[format!("{name}/.zarray")].as_str().unwrap();
+        serde_json::from_str::<serde_json::Value>(text).unwrap()["fill_value"].clone()
+    };
+    assert_eq!(fill("part"), -2_147_483_647);
+    // Or xarray would make real numbers of integers.
+    assert_eq!(fill("whole"), serde_json::Value::Null);
+    assert!(refs["part/1"].is_null() && refs["whole/1"].is_array());
+}
+
+#[test]
+fn what_zarr_cannot_decode_is_left_out_with_the_filter() {
+    let dir = tempfile::tempdir().unwrap();
+    let (file, refs) = (dir.path().join("x.nc"), dir.path().join("x.json"));
+    let mut def = Dataset::create(&file, CreateOptions::new()).unwrap();
+    let x = def.add_dim("x", DimLen::Fixed(64)).unwrap();
+    let pipelines = ["pco", "shuffle zstd", "bitshuffle zstd", "zfp,reversible", "f32 zstd"];
+    let vars: Vec<_> = pipelines
+        .iter()
+        .enumerate()
+        .map(|(n, pipeline)| {
+            let var = def.add_var(&format!("v{n}"), ExternalType::Double, &[x]).unwrap();
+            def.set_chunks(var, &[32]).unwrap();
+            def.set_filters(var, pipeline).unwrap();
+            var
+        })
+        .collect();
+    let mut ds = def.enddef().unwrap();
+    let mut values: Vec<f64> = (0..64).map(f64::from).collect();
+    // No float holds it, so that the chunk keeps doubles.
+    values[40] = 1e300;
+    for var in vars {
+        ds.put(var, &Selection::all(), &values).unwrap();
+    }
+    ds.close().unwrap();
+    let written = write(&file, &refs, &RefsOptions::default());
+    assert_eq!(written.variables.iter().map(|v| v.name.as_str()).collect::<Vec<_>>(), ["v1"]);
+    let told: Vec<String> =
+        written.left_out.iter().map(|v| format!("{}: {}", v.name, v.why)).collect();
+    assert!(told[0].contains("v0") && told[0].contains("filter pco"), "{told:?}");
+    assert!(told[1].contains("v2") && told[1].contains("filter bitshuffle"), "{told:?}");
+    assert!(told[2].contains("v3") && told[2].contains("filter zfp,reversible"), "{told:?}");
+    assert!(
+        told[3].contains("v4") && told[3].contains("f32 was left out for chunk [1]"),
+        "{told:?}"
+    );
 }
