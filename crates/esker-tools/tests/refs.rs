@@ -34,8 +34,18 @@ fn python() -> Option<PathBuf> {
 struct Pairs(String);
 
 impl Pairs {
+    /// To be opened in every way there is.
     fn add(&mut self, file: &Path, refs: &Path) {
-        writeln!(self.0, "{}\t{}", file.display(), refs.display()).unwrap();
+        let parquet = Form::of_name(refs) == Some(Form::Parquet);
+        self.add_by(
+            file,
+            refs,
+            if parquet { "kerchunk zarr consolidated" } else { "kerchunk zarr" },
+        );
+    }
+
+    fn add_by(&mut self, file: &Path, refs: &Path, ways: &str) {
+        writeln!(self.0, "{}\t{}\t{ways}", file.display(), refs.display()).unwrap();
     }
 
     fn compare(self, dir: &Path) {
@@ -67,11 +77,11 @@ fn xarray_sees_real_files_through_references() {
         if !file.extension().is_some_and(|e| e == "nc" || e.eq_ignore_ascii_case("cdf")) {
             continue;
         }
-        for ending in ["json", "parq"] {
+        for (ending, way) in [("json", "kerchunk"), ("parq", "zarr")] {
             let refs = dir.path().join(format!("{n}.{ending}"));
             let options = RefsOptions { rows: 100, ..RefsOptions::default() };
             assert_eq!(write(&file, &refs, &options).left_out, [], "{}", file.display());
-            pairs.add(&file, &refs);
+            pairs.add_by(&file, &refs, way);
         }
     }
     pairs.compare(dir.path());

@@ -31,7 +31,8 @@ impl Location {
 fn from(directory: &Path, file: &Path) -> PathBuf {
     let (mut there, mut here) = (file.components().peekable(), directory.components().peekable());
     while there.peek().is_some() && there.peek() == here.peek() {
-        (there.next(), here.next());
+        there.next();
+        here.next();
     }
     here.map(|_| Component::ParentDir).chain(there).collect()
 }

@@ -1,7 +1,8 @@
 """Compares what xarray reads through references with what it reads from a netCDF file.
 
-The one argument is a list of lines `FILE.nc <tab> REFERENCES`. Every pair is opened as stored and
-decoded, and the references in both ways, by the engine kerchunk and by zarr alone.
+The one argument is a list of lines `FILE.nc <tab> REFERENCES <tab> WAYS`. Every pair is opened as
+stored and decoded, and the references in these ways: the engine kerchunk, zarr alone, and for Parquet
+zarr with consolidated metadata.
 """
 
 import sys
@@ -69,10 +70,9 @@ def same(file, refs, way):
                 np.testing.assert_array_equal(a, b, err_msg=f"{refs}: {name}")
 
 
+WAYS = {"kerchunk": by_kerchunk, "zarr": by_zarr, "consolidated": consolidated}
+
 for line in open(sys.argv[1], encoding="utf-8"):
-    file, refs = line.rstrip("\n").split("\t")
-    ways = [by_kerchunk, by_zarr]
-    if refs.endswith(".parq"):
-        ways.append(consolidated)
-    for way in ways:
-        same(file, refs, way)
+    file, refs, ways = line.rstrip("\n").split("\t")
+    for way in ways.split():
+        same(file, refs, WAYS[way])
