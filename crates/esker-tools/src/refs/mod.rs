@@ -3,7 +3,7 @@
 //! A reference says at which offset of which file a chunk of a Zarr array lies. A classic file is
 //! full of such chunks: an ordinary variable is one that is not compressed, a record of a record
 //! variable is one, and the chunks of a chunked variable were stored so that numcodecs decodes
-//! them. [`write`] writes the references and Zarr's metadata (version 2) beside the file, as one
+//! them. [`write()`] writes the references and Zarr's metadata (version 2) beside the file, as one
 //! JSON document or, for many chunks, as a directory of Parquet files; both are Kerchunk's.
 //!
 //! What Zarr cannot read is left out, and told: a variable with a filter that numcodecs does not
