@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(text(Values::UInt64(vec![u64::MAX])), u64::MAX.to_string());
         assert_eq!(text(Values::Float(vec![0.1])), "0.10000000149011612");
         assert_eq!(text(Values::Double(vec![1.0])), "1.0");
-        assert_eq!(text(Values::Double(vec![f64::NAN, -1e300])), "[NaN,-1e300]");
+        assert_eq!(text(Values::Double(vec![f64::NAN, -1e300])), "[NaN,-1e+300]");
         assert_eq!(text(Values::Char(b"a\"b\n\0".to_vec())), r#""a\"b\n""#);
         assert_eq!(text(Values::Short(vec![])), "[]");
     }
