@@ -5,13 +5,14 @@ mod common;
 
 use common::{esker, good, run};
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "info",
     "dump",
     "gen",
     "check",
     "offsets",
     "copy",
+    "refs",
     "diff",
     "demo",
     "simulate",

@@ -9,6 +9,7 @@
 //! - [`copy`]: a file, or chosen variables and ranges of it, into a file of any version.
 //! - [`diff`]: what two files differ in, definitions and values.
 //! - [`offsets`]: where each variable and record lies in the file.
+//! - [`refs`]: references with which xarray and Zarr read the file without Esker.
 //! - [`replay`]: a container of logs into the classic file that it stands for.
 //! - [`simulate`]: who would own which chunk, for as many ranks as one likes.
 //! - [`stats`]: the smallest, the largest and the mean value of a variable, its gaps.
@@ -35,6 +36,7 @@ pub mod copy;
 pub mod diff;
 pub mod offsets;
 mod progress;
+pub mod refs;
 pub mod replay;
 mod runs;
 pub mod simulate;

@@ -16,6 +16,7 @@ mod offsets;
 mod opening;
 mod ranks;
 mod recover;
+mod refs;
 mod replay;
 mod simulate;
 
@@ -62,6 +63,7 @@ enum Command {
     Check(check::Arguments),
     Offsets(offsets::Arguments),
     Copy(copy::Arguments),
+    Refs(refs::Arguments),
     Replay(replay::Arguments),
     Recover(recover::Arguments),
     Diff(diff::Arguments),
@@ -87,6 +89,7 @@ impl Command {
             | Command::Gen(_)
             | Command::Check(_)
             | Command::Offsets(_)
+            | Command::Refs(_)
             | Command::Recover(_)
             | Command::Diff(_)
             | Command::Bench(_)
@@ -147,6 +150,7 @@ fn dispatch(command: Command, screen: &mut Screen) -> Ended {
         Command::Check(arguments) => check::run(&arguments, screen),
         Command::Offsets(arguments) => offsets::run(&arguments, screen),
         Command::Copy(arguments) => copy::run(&arguments, screen),
+        Command::Refs(arguments) => refs::run(&arguments, screen),
         Command::Replay(arguments) => replay::run(&arguments, screen),
         Command::Recover(arguments) => recover::run(&arguments, screen),
         Command::Diff(arguments) => diff::run(&arguments, screen),

@@ -77,8 +77,8 @@ mod tests {
         assert_eq!(range(Some(-3), None, 1).unwrap(), [7, 8, 9]);
         assert_eq!(range(None, Some(-8), 1).unwrap(), [0, 1]);
         assert_eq!(range(Some(1), None, 4).unwrap(), [1, 5, 9]);
-        assert_eq!(range(Some(5), Some(5), 1).unwrap(), []);
-        assert_eq!(range(Some(7), Some(5), 1).unwrap(), []);
+        assert_eq!(range(Some(5), Some(5), 1).unwrap(), [0u64; 0]);
+        assert_eq!(range(Some(7), Some(5), 1).unwrap(), [0u64; 0]);
         assert!(range(None, Some(11), 1).is_err());
         assert!(range(Some(-11), None, 1).is_err());
         assert!(range(None, None, 0).is_err());

@@ -230,7 +230,7 @@ mod tests {
         let plain = variable(ExternalType::Short, &[]);
         assert_eq!(missing_values::<i16>(&plain), [-32767]);
         let byte = variable(ExternalType::Byte, &[]);
-        assert_eq!(missing_values::<i8>(&byte), []);
+        assert_eq!(missing_values::<i8>(&byte), [0i8; 0]);
         let both = variable(
             ExternalType::Float,
             &[
@@ -247,6 +247,6 @@ mod tests {
         let var = variable(ExternalType::Byte, &odd);
         assert_eq!(missing_values::<i8>(&var), [7]);
         let text = [("missing_value", Values::Char(b"-99".to_vec()))];
-        assert_eq!(missing_values::<i8>(&variable(ExternalType::Byte, &text)), []);
+        assert_eq!(missing_values::<i8>(&variable(ExternalType::Byte, &text)), [0i8; 0]);
     }
 }

@@ -1,0 +1,189 @@
+//! References as a directory of Parquet files, for many chunks: a reader loads what it needs.
+//!
+//! The layout is fsspec's: `.zmetadata` has all metadata and the number of rows of a file, and
+//! row r of `VAR/refs.N.parq` is chunk N × rows + r in C order. Every file is there, even one
+//! that has no chunk: fsspec, when it looks for a URL in them, does not expect a gap.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use esker_store::{CreateMode, Store};
+
+use super::array::{Array, Content};
+use super::grid::Grid;
+use super::metadata::{base64, quoted};
+use super::parquet::{self, Row};
+use super::sink::{Growing, Sink, failed};
+
+/// A directory that is being written.
+#[derive(Debug)]
+pub(super) struct Directory {
+    store: Arc<dyn Store>,
+    path: PathBuf,
+    url: String,
+    /// Rows of a file.
+    rows: usize,
+    metadata: Vec<String>,
+    array: Option<Current>,
+}
+
+/// The array whose chunks come.
+#[derive(Debug)]
+struct Current {
+    folder: PathBuf,
+    name: String,
+    grid: Grid,
+    /// The number of the file that is next, and its rows so far.
+    file: u64,
+    rows: Vec<Row>,
+}
+
+impl Directory {
+    pub(super) fn begin(
+        store: Arc<dyn Store>,
+        path: &Path,
+        url: &str,
+        rows: usize,
+    ) -> io::Result<Directory> {
+        store.create_dir(path).map_err(failed)?;
+        let (path, url) = (path.to_path_buf(), url.to_string());
+        Ok(Directory { store, path, url, rows: rows.max(1), metadata: Vec::new(), array: None })
+    }
+
+    /// Writes the metadata.
+    pub(super) fn end(self) -> io::Result<()> {
+        let file = self.store.create(&self.path.join(METADATA), CreateMode::Truncate);
+        let mut out = io::BufWriter::with_capacity(1 << 16, Growing::new(file.map_err(failed)?));
+        // Whoever knows consolidated metadata of Zarr needs not list anything.
+        write!(
+            out,
+            "{{\"zarr_consolidated_format\":1,\"record_size\":{},\"metadata\":{{",
+            self.rows
+        )?;
+        for (i, entry) in self.metadata.iter().enumerate() {
+            write!(out, "{}\n{entry}", if i > 0 { "," } else { "" })?;
+        }
+        out.write_all(b"\n}}\n")?;
+        out.into_inner().map_err(|error| error.into_error())?.sync()
+    }
+}
+
+/// Most files that have no chunk at all.
+const MOST_EMPTY: u64 = 100_000;
+
+/// The file by which a directory of references is known.
+const METADATA: &str = ".zmetadata";
+
+impl Sink for Directory {
+    fn metadata(&mut self, key: &str, text: &str) -> io::Result<()> {
+        self.metadata.push(format!("{}:{text}", quoted(key)));
+        Ok(())
+    }
+
+    fn begin(&mut self, array: &Array) -> io::Result<()> {
+        let (files, needed) =
+            (array.grid().len() / self.rows as u64, array.chunks / self.rows as u64);
+        if files > needed.saturating_add(MOST_EMPTY) {
+            let sentence = format!(
+                "variable {}: it has {} chunks, of which {} were written: too many files would be \
+                 empty (JSON lists only what was written)",
+                array.name,
+                array.grid().len(),
+                array.chunks
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, sentence));
+        }
+        let folder = self.path.join(&array.name);
+        self.store.create_dir(&folder).map_err(failed)?;
+        let (name, grid) = (array.name.clone(), array.grid());
+        self.array = Some(Current { folder, name, grid, file: 0, rows: Vec::new() });
+        Ok(())
+    }
+
+    fn chunk(&mut self, index: &[u64], content: Content<'_>) -> io::Result<()> {
+        let Some(array) = &mut self.array else { return Ok(()) };
+        let number = array.grid.number(index);
+        let (file, row) = match number.map(|n| (n / self.rows as u64, n % self.rows as u64)) {
+            Some((file, row)) if (file, row) >= (array.file, array.rows.len() as u64) => {
+                (file, row)
+            }
+            _ => {
+                let name = &array.name;
+                let sentence = format!("variable {name}: chunk {index:?} is out of its order");
+                return Err(io::Error::new(io::ErrorKind::InvalidData, sentence));
+            }
+        };
+        while array.file < file {
+            array.write(&*self.store, &self.url, self.rows)?;
+        }
+        array.rows.resize(row as usize, Row::Missing);
+        array.rows.push(match content {
+            Content::At { offset, size } => Row::At { path: 0, offset, size },
+            Content::Inline(bytes) => Row::Raw(raw(bytes)?),
+        });
+        Ok(())
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        let Some(mut array) = self.array.take() else { return Ok(()) };
+        let (chunks, rows) = (array.grid.len(), self.rows as u64);
+        while array.file < chunks.div_ceil(rows) {
+            let left = chunks - array.file * rows;
+            array.write(&*self.store, &self.url, left.min(rows) as usize)?;
+        }
+        Ok(())
+    }
+}
+
+impl Current {
+    /// Writes the next file, of so many rows.
+    fn write(&mut self, store: &dyn Store, url: &str, rows: usize) -> io::Result<()> {
+        self.rows.resize(rows, Row::Missing);
+        let bytes = parquet::file(&[url], &self.rows)?;
+        let path = self.folder.join(format!("refs.{}.parq", self.file));
+        let file = store.create(&path, CreateMode::Truncate).map_err(failed)?;
+        file.write_at(0, &bytes).map_err(failed)?;
+        self.rows.clear();
+        self.file += 1;
+        Ok(())
+    }
+}
+
+/// What fsspec takes for these bytes: it decodes what seems to be encoded.
+fn raw(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    const ENCODED: &[u8] = b"base64:";
+    if !bytes.starts_with(ENCODED) {
+        return Ok(bytes.to_vec());
+    }
+    let mut encoded = ENCODED.to_vec();
+    base64(&mut encoded, bytes)?;
+    Ok(encoded)
+}
+
+/// Whether this is a directory of references.
+pub(super) fn is_references(store: &dyn Store, path: &Path) -> io::Result<bool> {
+    store.exists(&path.join(METADATA)).map_err(failed)
+}
+
+/// Removes a directory of references, or what was written of one; nothing but files that such a
+/// directory has.
+pub(super) fn remove(store: &dyn Store, path: &Path) -> io::Result<()> {
+    if !store.is_dir(path).map_err(failed)? {
+        return Ok(());
+    }
+    for name in store.names_in(path).map_err(failed)? {
+        let inner = path.join(name);
+        if !store.is_dir(&inner).map_err(failed)? {
+            store.remove(&inner).map_err(failed)?;
+            continue;
+        }
+        for name in store.names_in(&inner).map_err(failed)? {
+            if name.starts_with("refs.") && name.ends_with(".parq") {
+                store.remove(&inner.join(name)).map_err(failed)?;
+            }
+        }
+        store.remove_dir(&inner).map_err(failed)?;
+    }
+    store.remove_dir(path).map_err(failed)
+}
