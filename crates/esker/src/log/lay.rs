@@ -529,3 +529,48 @@ fn copy(from: &[u8], to: &mut [u8]) {
         _ => to.copy_from_slice(from),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_copy_of_any_length_is_whole() {
+        let source: Vec<u8> = (0..200).collect();
+        for len in 0..source.len() {
+            let mut target = vec![255; len];
+            copy(&source[..len], &mut target);
+            assert_eq!(target, source[..len]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn windows_have_everything_that_is_wanted_once(
+            list in prop::collection::vec((0u64..5, 1u64..30), 0..12),
+            most in 1u64..40,
+        ) {
+            let (mut place, mut at) = (0, 0);
+            let wants: Vec<Want> = list.into_iter().map(|(gap, len)| {
+                let from = place + gap;
+                let want = Want { from, to: from + len, at };
+                (place, at) = (want.to, at + 4 * len + 8);
+                want
+            }).collect();
+            let each = |want: &Want| {
+                let (from, at) = (want.from, want.at);
+                (from..want.to).map(move |i| (i, at + 4 * (i - from))).collect::<Vec<_>>()
+            };
+            let expected: Vec<(u64, u64)> = wants.iter().flat_map(each).collect();
+            let mut found: Vec<(u64, u64)> = Vec::new();
+            each_window(&wants, 4, most, |window| {
+                let elements: u64 = window.iter().map(|want| want.to - want.from).sum();
+                assert!(elements <= most);
+                found.extend(window.iter().flat_map(each));
+                Ok(())
+            }).unwrap();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}
