@@ -112,13 +112,32 @@ pub trait Store: Send + Sync + Debug {
     fn sync_names(&self, path: &Path) -> Result<()>;
 }
 
-/// A stretch of a file.
+/// A stretch of a file, and where it goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileRun {
     /// Where it begins.
     pub offset: u64,
     /// How many bytes it has.
     pub len: usize,
+    /// Its place in the reader's memory.
+    pub at: usize,
+}
+
+/// In which order the bytes of elements are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ElementOrder {
+    /// As they are in the file.
+    File,
+    /// As this machine has them: elements of so many bytes, which are big-endian in the file.
+    Machine(usize),
+}
+
+/// A file that is put together when it is read: what lies between two stretches costs as much as
+/// what is wanted, and elements come from where they may have another order of bytes.
+pub trait MadeUp {
+    /// Reads stretches of whole elements, sorted by offset, each to its place in `buf`. Gives the
+    /// number of bytes, short only at the end of the file.
+    fn read_runs(&self, runs: &[FileRun], order: ElementOrder, buf: &mut [u8]) -> Result<usize>;
 }
 
 /// An open file: a growing array of bytes.
@@ -131,24 +150,9 @@ pub trait File: Send + Sync + Debug {
     /// end of the file.
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize>;
 
-    /// Reads several stretches, sorted by offset, one behind the other into `buf`, which has room
-    /// for all of them. Gives the number of bytes, short only at the end of the file.
-    fn read_runs(&self, runs: &[FileRun], buf: &mut [u8]) -> Result<usize> {
-        let mut done = 0;
-        for run in runs {
-            let n = self.read_at(run.offset, &mut buf[done..done + run.len])?;
-            done += n;
-            if n < run.len {
-                break;
-            }
-        }
-        Ok(done)
-    }
-
-    /// Whether reading what lies between two stretches costs as much as what is wanted, so that
-    /// [`File::read_runs`] should be asked for exactly that.
-    fn is_made_up(&self) -> bool {
-        false
+    /// The file as one that is made up, if it is.
+    fn made_up(&self) -> Option<&dyn MadeUp> {
+        None
     }
 
     /// Writes all of `bytes` at `offset`. After an error any part of them may be written.

@@ -7,17 +7,18 @@ use esker_comm::{ReduceOp, Reduction};
 use esker_format::{Header, VarId, Variable, values};
 use esker_store::File;
 
+use crate::container::Standing;
 use crate::dataset::Dataset;
 use crate::direct;
 use crate::engine::{count, detach_extents};
 use crate::error::{Error, Result};
 use crate::log::{Memo, Parts, View, questions};
 use crate::memory::MemoryLayout;
-use crate::plan::{Extent, Plan, Summary};
+use crate::plan::{Extent, Plan};
 use crate::report::{Report, Strategy};
 use crate::request::{Request, Requests};
 use crate::selection::{Checked, Purpose, Selection, log_record_step};
-use crate::strategy::{Mine, Together};
+use crate::strategy::{self, Mine, Together};
 
 impl Dataset {
     /// Appends to this rank's log.
@@ -26,8 +27,15 @@ impl Dataset {
         puts: &mut [Request<'_>],
         report: &mut Report,
     ) -> Result<()> {
+        let clock = Instant::now();
         report.write_strategy = Strategy::Appended;
         report.requests += puts.len() as u64;
+        let appended = self.append_each(puts, report);
+        report.phases.write += clock.elapsed();
+        appended
+    }
+
+    fn append_each(&mut self, puts: &mut [Request<'_>], report: &mut Report) -> Result<()> {
         for put in puts {
             let variable = &self.header.schema.vars.as_slice()[put.var.0];
             let step = record_step(&self.header, variable);
@@ -131,20 +139,47 @@ impl Dataset {
         let mut report = self.report;
         report.calls += 1;
         let clock = Instant::now();
-        let (puts_any, gets_any) = (!puts.is_empty(), !gets.is_empty());
-        let mine = [puts_any.into(), gets_any.into(), self.records];
-        let [puts_any, gets_any, records] = self.agree_with(ready, mine)?;
-        self.records = records;
+        // Who reads expects others to, and writes out what they shall see.
+        let flushed = match (&self.container, gets.is_empty()) {
+            (Some(container), false) => container.flush_own(),
+            _ => Ok(()),
+        };
+        let ready = ready.and(flushed);
+        let extents = detach_extents(gets);
+        let plan = Plan::new(extents.iter());
+        count(&mut report, &plan, gets.len());
+        let waste = plan.sieved(self.base.hints.sieve_hole) / plan.summary.bytes.max(1);
+        let (records, block) = (self.records, self.file.block_size());
+        let mine = Mine { summary: plan.summary, waste, records, block };
+        let logs = self.container.as_ref().map_or(Standing::default(), |c| c.standing());
+        let Standing { grown, unwritten, metadata } = logs;
+        let numbers =
+            [(!puts.is_empty()).into(), (!gets.is_empty()).into(), grown, unwritten, metadata];
+        let mine = ready.is_ok().then_some([mine]);
+        let Some(([read], numbers)) = Together::reduce_with(&*self.base.comm, mine, numbers)?
+        else {
+            return self.base.agree(ready);
+        };
+        let [puts_any, gets_any, grown, unwritten, metadata] = numbers;
+        let mut logs = Standing { grown, unwritten, metadata };
+        self.records = read.records;
         report.phases.agree += clock.elapsed();
         let mut over = 0;
         if puts_any > 0 {
-            let appended = self.append_to_log(puts, &mut report);
+            let mut appended = self.append_to_log(puts, &mut report);
             let clock = Instant::now();
+            if let (Some(container), true, true) = (&self.container, gets_any > 0, appended.is_ok())
+            {
+                appended = container.flush_own();
+            }
             let is_over = self.burst.as_mut().is_some_and(|burst| burst.is_over(&self.base));
-            let agreed = self.agree_with(appended, [self.records, is_over.into()]);
+            let metadata = self.container.as_ref().map_or(0, |c| c.standing().metadata);
+            let agreed = self.agree_with(appended, [self.records, is_over.into(), metadata]);
             report.phases.agree += clock.elapsed();
             self.report = report;
-            [self.records, over] = agreed?;
+            let metadata;
+            [self.records, over, metadata] = agreed?;
+            logs = Standing { grown: 1, unwritten: 0, metadata };
         }
         self.report = report;
         // What this rank wrote so far is older than what any rank writes from now on.
@@ -160,33 +195,37 @@ impl Dataset {
         if gets_any == 0 {
             return Ok(());
         }
-        self.read_log_together(gets)
+        self.read_log_together(gets, &extents, &plan, &read, logs)
     }
 
     /// Reads what any rank has written before. Collective.
-    fn read_log_together(&mut self, gets: &mut [Request<'_>]) -> Result<()> {
-        if let Some(container) = &mut self.container
-            && container.see_all(&self.base, self.records)?
-        {
-            return self.read_asking(gets);
+    fn read_log_together(
+        &mut self,
+        gets: &mut [Request<'_>],
+        extents: &[Extent],
+        plan: &Plan<'_>,
+        together: &Together,
+        logs: Standing,
+    ) -> Result<()> {
+        let mut seen = Ok(());
+        if let Some(container) = &mut self.container {
+            container.stand_together(&self.base, logs)?;
+            if container.distributed {
+                seen = container.see_share(&self.base, self.records);
+                self.base.agree(seen)?;
+                return self.read_asking(gets, extents, plan);
+            }
+            seen = container.see(&self.base, self.records);
         }
         self.flush()?;
-        let extents = detach_extents(gets);
-        let plan = Plan::new(extents.iter());
-        let mut report = self.report;
-        count(&mut report, &plan, gets.len());
-        let waste = plan.sieved(self.base.hints.sieve_hole) / plan.summary.bytes.max(1);
-        let (records, block) = (self.records, self.file.block_size());
-        let nothing = Mine { summary: Summary::default(), waste: 0, records, block };
-        let mine = [nothing, Mine { summary: plan.summary, waste, records, block }];
-        let together = Together::reduce(&*self.base.comm, Some(mine))?;
-        let mut buffers = std::mem::take(&mut self.buffers);
-        let read = match together {
-            Some([_, read]) if !read.is_empty() => {
-                self.read_together(&read, &plan, gets, &mut buffers, &mut report)
-            }
-            _ => Ok(()),
-        };
+        if strategy::exchanges_read(together, &self.base.hints, self.base.comm.size()) {
+            seen = self.base.agree(seen);
+        }
+        let (mut report, mut buffers) = (self.report, std::mem::take(&mut self.buffers));
+        let read = seen.and_then(|()| match together.is_empty() {
+            true => Ok(()),
+            false => self.read_together(together, plan, gets, &mut buffers, &mut report),
+        });
         self.buffers = buffers;
         self.report = report;
         self.base.agree(read)
@@ -194,14 +233,16 @@ impl Dataset {
 
     /// The same where each rank has indexed a share of the logs: the others are asked what is
     /// where, and everyone reads its own pieces. Collective.
-    fn read_asking(&mut self, gets: &mut [Request<'_>]) -> Result<()> {
+    fn read_asking(
+        &mut self,
+        gets: &mut [Request<'_>],
+        extents: &[Extent],
+        plan: &Plan<'_>,
+    ) -> Result<()> {
         let Some(container) = &self.container else { return Ok(()) };
         let (base, mut report) = (&self.base, self.report);
-        let vars: Vec<VarId> = gets.iter().map(|get| get.var).collect();
-        let extents = detach_extents(gets);
-        let plan = Plan::new(extents.iter());
-        count(&mut report, &plan, gets.len());
-        let asked = questions(&self.header, vars.into_iter().zip(&extents));
+        let vars = gets.iter().map(|get| get.var);
+        let asked = questions(&self.header, vars.zip(extents));
         let clock = Instant::now();
         let index = container.ask(base, &asked, &mut report)?;
         report.phases.exchange += clock.elapsed();
@@ -209,7 +250,7 @@ impl Dataset {
             let view = View::new(base.path.clone(), None, index, self.header.clone());
             view.have_records(self.records);
             report.read_strategy = Strategy::Direct;
-            match direct::read(&view, &plan, gets, &base.hints, &mut report)? {
+            match direct::read(&view, plan, gets, &base.hints, &mut report)? {
                 Some(end) if !base.short_file => Err(self.short_at(end)),
                 _ => Ok(()),
             }

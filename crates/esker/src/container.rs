@@ -61,7 +61,7 @@ pub(crate) struct Container {
     pool: Arc<ReadPool>,
     seen: Mutex<Seen>,
     /// Whether the index is distributed, which all ranks know alike, and this rank's part.
-    distributed: bool,
+    pub(crate) distributed: bool,
     share: Option<Share>,
     /// Lists that were written before.
     memo: Mutex<Memo>,
@@ -86,6 +86,19 @@ struct Own {
     /// Reading needs what was written to be in the files, and threads read at the same time.
     writer: Mutex<LogWriter>,
     committed: Lengths,
+    /// How much of it all ranks may have seen.
+    together: Lengths,
+}
+
+/// How a rank's log stands, in numbers of which the largest is what counts for all.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Standing {
+    /// Whether it has grown since all ranks last read together.
+    pub(crate) grown: u64,
+    /// Whether some of it is not in its files.
+    pub(crate) unwritten: u64,
+    /// Bytes of metadata that it has.
+    pub(crate) metadata: u64,
 }
 
 /// Which logs the view's index has.
@@ -364,7 +377,8 @@ impl Container {
         let started = self.open_logs(base, &session, &paths);
         let writer = base.agree(started)?;
         let committed = writer.lengths();
-        self.own = Some(Own { session, writer: Mutex::new(writer), committed });
+        let together = Lengths::default();
+        self.own = Some(Own { session, writer: Mutex::new(writer), committed, together });
         Ok(())
     }
 
@@ -419,33 +433,49 @@ impl Container {
             }
             (seen.together, seen.lengths) = (self.together, lengths);
         }
-        damaged(base, &self.view.change().index)?;
+        damaged(base, &self.view.state().index)?;
         self.view.have_records(records);
         Ok(())
     }
 
-    /// Makes everything that any rank has written visible to all. Gives whether that is by
-    /// [`Container::ask`], because each rank has indexed a share, and not in the view. Collective.
-    pub(crate) fn see_all(&mut self, base: &Base, records: u64) -> Result<bool> {
-        let flushed = self.own.as_ref().map_or(Ok(Lengths::default()), Own::flushed);
-        let lengths = base.agree(flushed)?;
-        self.together += 1;
-        self.distributed = self.is_distributed(base, lengths.meta)?;
-        let seen = match self.distributed {
-            true => {
-                self.view.have_records(records);
-                self.see_share(base)
-            }
-            false => self.see(base, records),
-        };
-        base.agree(seen)?;
-        Ok(self.distributed)
+    /// Writes out what this rank has appended.
+    pub(crate) fn flush_own(&self) -> Result<()> {
+        self.own.as_ref().map_or(Ok(()), |own| own.flushed().map(drop))
+    }
+
+    /// How this rank's log stands.
+    pub(crate) fn standing(&self) -> Standing {
+        let Some(own) = &self.own else { return Standing::default() };
+        let writer = own.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        Standing {
+            grown: (writer.lengths() != own.together).into(),
+            unwritten: writer.has_unwritten().into(),
+            metadata: writer.lengths().meta,
+        }
+    }
+
+    /// Before a read of all: everyone's log is in its files from here on, and how it stands is
+    /// the largest of all ranks' numbers. Collective.
+    pub(crate) fn stand_together(&mut self, base: &Base, logs: Standing) -> Result<()> {
+        let Standing { mut grown, unwritten, metadata } = logs;
+        if unwritten > 0 {
+            // A rank that reads nothing itself has not written it out.
+            base.agree(self.flush_own())?;
+            grown = 1;
+        }
+        self.together += u64::from(grown > 0);
+        if let Some(own) = &mut self.own {
+            let writer = own.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
+            own.together = writer.lengths();
+        }
+        self.distributed = self.is_distributed(base, metadata);
+        Ok(())
     }
 
     /// Puts the logs of the version into the index, the first time that somebody reads.
     fn see_committed(&self, base: &Base, seen: &mut Seen) -> Result<()> {
-        let mut state = self.view.change();
         if !seen.committed {
+            let mut state = self.view.change();
             if seen.added == 0 {
                 for session in &self.sessions {
                     for i in 0..session.logs.len() {

@@ -562,7 +562,7 @@ impl Dataset {
     pub(crate) fn require_storable(&self, records: u64) -> Result<()> {
         let version = self.header.schema.version;
         let max = version.max_count();
-        if records <= max && self.header.data_end(records) <= i64::MAX as u64 {
+        if records <= max && self.header.can_hold(records) {
             return Ok(());
         }
         Err(Error::TooManyRecords { path: self.base.path.clone(), records, version, max })

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use esker_store::{File, FileRun};
+use esker_store::{ElementOrder, File, FileRun, MadeUp};
 
 use crate::error::Result;
 use crate::hints::{Automatic, Hints};
@@ -107,7 +107,8 @@ pub(crate) fn read(
 ) -> Result<Option<u64>> {
     let limit = hints.read_at_once(file.block_size());
     let hole = if hints.ds_read == Automatic::Disable { 0 } else { hints.sieve_hole };
-    let mut reader = Reader { file, block: Vec::new(), limit, hole, tally: Tally::default() };
+    let (block, runs, tally) = (Vec::new(), Vec::new(), Tally::default());
+    let mut reader = Reader { file, block, runs, limit, hole, tally };
     let mut short = None;
     each_stretch(plan, Overlap::Shared, |pieces| {
         let end = reader.read(pieces, requests, report)?;
@@ -122,6 +123,7 @@ pub(crate) fn read(
 struct Reader<'f> {
     file: &'f dyn File,
     block: Vec<u8>,
+    runs: Vec<FileRun>,
     limit: u64,
     hole: u64,
     tally: Tally,
@@ -136,8 +138,8 @@ impl Reader<'_> {
     ) -> Result<Option<u64>> {
         let mut rest = pieces;
         let mut short = None;
-        if self.file.is_made_up() {
-            return self.read_exactly(pieces, requests, report);
+        if let Some(file) = self.file.made_up() {
+            return self.read_exactly(file, pieces, requests, report);
         }
         while let Some(first) = rest.first() {
             let group = self.group(rest);
@@ -166,49 +168,76 @@ impl Reader<'_> {
     /// Reads the pieces and nothing that lies between them.
     fn read_exactly(
         &mut self,
+        file: &dyn MadeUp,
         pieces: &[Piece],
         requests: &mut [Request<'_>],
         report: &mut Report,
     ) -> Result<Option<u64>> {
         let mut short = None;
+        // Requests that interleave are read one after the other.
+        let sorted;
+        let turns = pieces.windows(2).filter(|w| w[0].request != w[1].request).count();
         let mut rest = pieces;
-        let mut runs: Vec<FileRun> = Vec::new();
+        if turns >= requests.len() {
+            let mut list = pieces.to_vec();
+            list.sort_by_key(|p| p.request);
+            sorted = list;
+            rest = &sorted;
+        }
         while let Some(first) = rest.first() {
-            if first.len > self.limit {
+            let request = &mut requests[first.request as usize];
+            let width = request.memory.sides.external.size();
+            let straight = request.memory.native_target().is_some();
+            let limit = if straight { u64::MAX } else { self.limit };
+            self.runs.clear();
+            let (mut count, mut bytes, mut end) = (0, 0, 0);
+            for piece in rest {
+                // Pieces that share bytes are not one behind the other.
+                let other = piece.request != first.request || piece.offset < end;
+                if other || (count > 0 && bytes + piece.len > limit) {
+                    break;
+                }
+                let at = if straight { piece.element * width } else { bytes } as usize;
+                self.runs.push(FileRun { offset: piece.offset, len: piece.len as usize, at });
+                (count, bytes, end) = (count + 1, bytes + piece.len, piece.end());
+            }
+            if !straight && bytes > limit {
                 short = short.or(self.read_long(first, requests, report)?);
                 rest = &rest[1..];
                 continue;
             }
-            runs.clear();
-            let (mut count, mut bytes, mut end) = (0, 0, 0);
-            for piece in rest {
-                // Pieces that share bytes are not one behind the other.
-                if bytes + piece.len > self.limit || piece.offset < end {
-                    break;
-                }
-                runs.push(FileRun { offset: piece.offset, len: piece.len as usize });
-                (count, bytes, end) = (count + 1, bytes + piece.len, piece.end());
-            }
             let (now, later) = rest.split_at(count);
             rest = later;
             let clock = Instant::now();
-            if self.block.len() < bytes as usize {
-                self.block.resize(bytes as usize, 0);
-            }
-            let n = self.file.read_runs(&runs, &mut self.block[..bytes as usize])?;
-            report.phases.read += clock.elapsed();
-            self.tally.read(1, n as u64);
+            let (target, order) = match request.memory.native_target() {
+                Some(target) => (target, ElementOrder::Machine(width as usize)),
+                None => {
+                    if self.block.len() < bytes as usize {
+                        self.block.resize(bytes as usize, 0);
+                    }
+                    (&mut self.block[..], ElementOrder::File)
+                }
+            };
+            let n = file.read_runs(&self.runs, order, target)?;
             if (n as u64) < bytes {
-                self.block[n..bytes as usize].fill(0);
+                let mut have = n;
+                for run in &self.runs {
+                    let there = have.min(run.len);
+                    target[run.at + there..run.at + run.len].fill(0);
+                    have -= there;
+                }
                 short = short.or(Some(end));
             }
+            report.phases.read += clock.elapsed();
+            report.copied += bytes;
+            self.tally.read(1, n as u64);
+            if straight {
+                request.range.elements += bytes / width;
+                continue;
+            }
             let clock = Instant::now();
-            let mut at = 0;
-            for piece in now {
-                let source = &self.block[at..at + piece.len as usize];
-                requests[piece.request as usize].unpack(piece.element, source)?;
-                at += piece.len as usize;
-                report.copied += piece.len;
+            for (piece, run) in now.iter().zip(&self.runs) {
+                request.unpack(piece.element, &self.block[run.at..run.at + run.len])?;
             }
             report.phases.convert += clock.elapsed();
         }

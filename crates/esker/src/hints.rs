@@ -211,8 +211,9 @@ impl Default for Hints {
 }
 
 /// Payload that a rank flushes at a time where nobody says otherwise: as many windows as keep all
-/// aggregators busy, and little beside the arrays of those who write them.
-const FLUSH: u64 = 64 << 20;
+/// aggregators busy, and so little that its memory is not fresh for long. (With 64 MiB a quarter of
+/// a flush of 30 MB went into the first touch of that memory.)
+const FLUSH: u64 = 8 << 20;
 
 /// The length of a window where nobody says another. Not ROMIO's 16 MiB: windows that stay in
 /// the cache are written several times as fast (strided kernel at 2 ranks, MB/s: 16 MiB 630,

@@ -173,6 +173,20 @@ impl<'b> Memory<'b> {
         self.lent.bytes().get(elements.start as usize * width..elements.end as usize * width)
     }
 
+    /// The memory, if elements that are read lie in it one after the other, as the variable has
+    /// them but for the order of their bytes.
+    pub(crate) fn native_target(&mut self) -> Option<&mut [u8]> {
+        let Sides { external, memory, rules } = self.sides;
+        match &mut self.lent {
+            Lent::Target(bytes)
+                if self.layout.strided.is_none() && rules.is_copy(external, memory) =>
+            {
+                Some(bytes)
+            }
+            _ => None,
+        }
+    }
+
     /// Puts the elements from `element` on, as many as fill `out`, into `out` in external form.
     pub(crate) fn pack(&self, element: u64, out: &mut [u8]) -> Result<RangeReport, ConvertError> {
         let Sides { external, memory, rules } = self.sides;

@@ -103,21 +103,44 @@ impl Pattern {
     /// The runs that end after `offset`, each with its number.
     pub(crate) fn runs_after(&self, offset: u64) -> Runs<'_> {
         let number = self.number_after(offset);
-        let mut index = vec![0; self.levels.len()];
+        let mut index = Index::zeros(self.levels.len());
         let (mut rest, mut at) = (number, self.base);
-        for (d, (count, step)) in self.levels.iter().enumerate().rev() {
-            index[d] = rest % count;
+        for (index, (count, step)) in index.get_mut().iter_mut().zip(&self.levels).rev() {
+            *index = rest % count;
             rest /= count;
-            at += index[d] * step;
+            at += *index * step;
         }
         Runs { pattern: self, index, offset: at, number, end: self.run_count() }
+    }
+}
+
+/// A number for each level. Patterns are asked often, and hardly one has more levels than fit here.
+struct Index {
+    few: [u64; Index::FEW],
+    many: Vec<u64>,
+    levels: usize,
+}
+
+impl Index {
+    const FEW: usize = 6;
+
+    fn zeros(levels: usize) -> Index {
+        let many = if levels > Index::FEW { vec![0; levels] } else { Vec::new() };
+        Index { few: [0; Index::FEW], many, levels }
+    }
+
+    fn get_mut(&mut self) -> &mut [u64] {
+        match self.levels > Index::FEW {
+            true => &mut self.many,
+            false => &mut self.few[..self.levels],
+        }
     }
 }
 
 /// Iterator over a pattern's runs and their numbers.
 pub(crate) struct Runs<'a> {
     pattern: &'a Pattern,
-    index: Vec<u64>,
+    index: Index,
     offset: u64,
     number: u64,
     end: u64,
@@ -132,7 +155,9 @@ impl Iterator for Runs<'_> {
         }
         let found = (self.number, Run { offset: self.offset, len: self.pattern.run });
         self.number += 1;
-        for (index, (count, step)) in self.index.iter_mut().zip(&self.pattern.levels).rev() {
+        for (index, (count, step)) in
+            self.index.get_mut().iter_mut().zip(&self.pattern.levels).rev()
+        {
             *index += 1;
             if *index < *count {
                 self.offset += step;

@@ -281,12 +281,11 @@ impl Selection {
             }
             if is_record {
                 let last = slab.start[0] + (slab.count[0] - 1) * slab.stride_of(0);
-                // Its bytes must have offsets, before they are computed. The end is asked for
-                // when it moves only: it looks at all variables, and a list has many slabs.
+                // Its bytes must have offsets, before they are computed.
                 if last >= needed {
                     needed = last + 1;
                     let last = needed.checked_mul(steps[0]);
-                    if header.data_end(needed) > i64::MAX as u64 || last.is_none() {
+                    if !header.can_hold(needed) || last.is_none() {
                         return Err(SelectionError::TooLarge);
                     }
                 }

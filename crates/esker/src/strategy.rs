@@ -52,22 +52,26 @@ impl Together {
         comm: &dyn Communicator,
         mine: Option<[Mine; 2]>,
     ) -> Result<Option<[Together; 2]>> {
+        let both = Together::reduce_with(comm, mine, [])?;
+        Ok(both.map(|(together, [])| together))
+    }
+
+    /// The same, with the largest of each of the ranks' `numbers`.
+    pub(crate) fn reduce_with<const N: usize, const M: usize>(
+        comm: &dyn Communicator,
+        mine: Option<[Mine; N]>,
+        mut numbers: [u64; M],
+    ) -> Result<Option<([Together; N], [u64; M])>> {
         // Everything as a maximum: the lowest as the highest complement.
-        let mut values = [0; 2 * FIELDS + 1];
-        match mine {
-            None => values[2 * FIELDS] = 1,
-            Some(mine) => {
-                for (mine, values) in mine.iter().zip(values.chunks_mut(FIELDS)) {
-                    values.copy_from_slice(&mine.fields());
-                }
-            }
-        }
+        let mut values = vec![mine.is_none().into()];
+        values.extend(numbers);
+        values.extend(mine.iter().flatten().flat_map(Mine::fields));
+        values.resize(1 + M + N * FIELDS, 0);
         comm.all_reduce(Reduction::U64(&mut values), ReduceOp::Max)?;
-        let (pair, failed) = values.as_chunks::<FIELDS>();
-        match (pair, failed) {
-            ([write, read], [0]) => Ok(Some([Together::of(*write), Together::of(*read)])),
-            _ => Ok(None),
-        }
+        let (fields, _) = values[1 + M..].as_chunks::<FIELDS>();
+        let together = <[[u64; FIELDS]; N]>::try_from(fields).ok().filter(|_| values[0] == 0);
+        numbers.copy_from_slice(&values[1..1 + M]);
+        Ok(together.map(|together| (together.map(Together::of), numbers)))
     }
 
     fn of([first, end, most_bytes, mean_run, waste, records, block]: [u64; FIELDS]) -> Together {

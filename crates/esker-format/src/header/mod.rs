@@ -88,6 +88,15 @@ impl Header {
         self.fixed_end().max(self.records_end(records).unwrap_or(0))
     }
 
+    /// Whether data that end behind so many records have offsets. Placing and decoding have seen
+    /// to that for everything else, so that in the usual case no variable is looked at.
+    pub fn can_hold(&self, records: u64) -> bool {
+        const MOST: u64 = i64::MAX as u64;
+        let begin = self.layout.record_begin.unwrap_or(0);
+        let size = records.saturating_mul(self.layout.record_size.max(1));
+        begin.saturating_add(size) <= MOST || self.data_end(records) <= MOST
+    }
+
     /// Where the record section ends when there are `records` records; `None` when it is
     /// empty. Saturates instead of overflowing.
     pub fn records_end(&self, records: u64) -> Option<u64> {

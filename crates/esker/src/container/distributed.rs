@@ -6,7 +6,7 @@
 
 use std::sync::Mutex;
 
-use esker_comm::{CommunicatorExt, Message, ReduceOp, Reduction};
+use esker_comm::{Message, ReduceOp, Reduction};
 
 use super::{Container, damaged};
 use crate::base::Base;
@@ -33,30 +33,28 @@ pub(super) struct Share {
 }
 
 impl Container {
-    /// Whether collective reads go through a distributed index from now on. Gets the bytes of the
-    /// metadata that this rank wrote. Collective; the same everywhere.
-    pub(super) fn is_distributed(&self, base: &Base, own: u64) -> Result<bool> {
-        if base.comm.size() == 1 {
-            return Ok(false);
-        }
+    /// Whether collective reads go through a distributed index from now on, when no rank has
+    /// written more than `most` bytes of metadata. The same everywhere.
+    pub(super) fn is_distributed(&self, base: &Base, most: u64) -> bool {
+        let ranks = base.comm.size() as u64;
         match base.hints.index {
-            WhereIndexed::Local => Ok(false),
-            WhereIndexed::Distributed => Ok(true),
+            _ if ranks == 1 => false,
+            WhereIndexed::Local => false,
+            WhereIndexed::Distributed => true,
             // Logs do not get shorter.
-            WhereIndexed::Automatic if self.distributed => Ok(true),
+            WhereIndexed::Automatic if self.distributed => true,
             WhereIndexed::Automatic => {
                 let parts = self.sessions.iter().flat_map(|session| &session.logs);
-                let mut all = parts.fold(0, |n: u64, part| n.saturating_add(part.meta_len));
-                if self.own.is_some() {
-                    all = all.saturating_add(base.comm.sum_u64(own)?);
-                }
-                Ok(all > base.hints.index_memory)
+                let known = parts.fold(0, |n: u64, part| n.saturating_add(part.meta_len));
+                let all = known.saturating_add(most.saturating_mul(ranks));
+                all > base.hints.index_memory
             }
         }
     }
 
     /// Takes into this rank's share what its logs have grown by.
-    pub(super) fn see_share(&mut self, base: &Base) -> Result<()> {
+    pub(crate) fn see_share(&mut self, base: &Base, records: u64) -> Result<()> {
+        self.view.have_records(records);
         let mut share = match self.share.take() {
             Some(share) => share,
             None => self.new_share(base),
@@ -90,8 +88,7 @@ impl Container {
         Share { committed: index.logs.len(), index, seen: false }
     }
 
-    /// An index of what this rank asks for. Only after [`Container::see_all`] has said that the
-    /// index is distributed. Collective.
+    /// An index of what this rank asks for. Only when it is distributed. Collective.
     pub(crate) fn ask(
         &self,
         base: &Base,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use esker_format::VarId;
 
 use super::error::DecompositionError;
-use super::index::{Piece, Slab, gaps, settle};
+use super::index::{Piece, SlabList, gaps, settle};
 use super::maps::{Elsewhere, Head, Map};
 use crate::dataset::Dataset;
 use crate::error::{Error, MemoryError, Result, SelectionError};
@@ -22,15 +22,17 @@ const SPARSE: u64 = 256;
 /// Indices of the dimensions before the map's that are placed without a second look.
 const MANY: u64 = 1 << 16;
 
-/// A part of a selection: indices of the dimensions before the map's, and what it has of those.
+/// A part of a selection: indices of the dimensions before the map's, and the elements of the
+/// question that each of them has. Hyperslabs that follow each other at one index are one part.
 #[derive(Debug)]
 struct Part {
     outer: Outer,
-    inner: Slab,
+    base: u64,
+    elements: u64,
 }
 
 /// A hyperslab of the dimensions before the map's.
-#[derive(Debug)]
+#[derive(Debug, PartialEq, Eq)]
 struct Outer {
     start: Vec<u64>,
     count: Vec<u64>,
@@ -194,22 +196,21 @@ impl Dataset {
         if let Some(known) = map.known(selection, placing) {
             return placing.place_all(&known);
         }
-        let parts = placing.parts(selection)?;
+        let (parts, slabs) = placing.parts(selection)?;
         let Some(last) = parts.last() else { return Ok(()) };
-        let asked = last.inner.base + last.inner.elements();
-        let slabs: Vec<Slab> = parts.iter().map(|part| part.inner.clone()).collect();
+        let asked = last.base + last.elements;
         let pieces = match placing.purpose {
-            Purpose::Read => split(self.ask_map(map, head, &slabs)?, &slabs),
+            Purpose::Read => split(self.ask_map(map, head, &slabs)?, &parts),
             Purpose::Write { .. } => {
                 self.require_ranks(var, map, head)?;
                 let own = self.own_part(map, head)?;
                 let mut pieces = Vec::new();
-                slabs.iter().for_each(|slab| own.index.ask(&head.grid, slab, &mut pieces));
+                own.index.ask(&head.grid, &slabs, &mut pieces);
                 settle(&mut pieces);
                 let mut missing = None;
                 gaps(&pieces, 0, asked, |element, _| missing = missing.or(Some(element)));
                 if let Some(element) = missing {
-                    let part = slabs.iter().rfind(|slab| slab.base <= element);
+                    let part = slabs.iter().rev().find(|slab| slab.base <= element);
                     let source = DecompositionError::Outside {
                         index: part.map(|slab| slab.coordinates(element)).unwrap_or_default(),
                         rank: self.base.comm.rank() as u64,
@@ -218,10 +219,10 @@ impl Dataset {
                     };
                     return Err(self.map_error(map, Some(var), source).into());
                 }
-                placing.with_homes(split(pieces, &slabs), &own.elsewhere)
+                placing.with_homes(split(pieces, &parts), &own.elsewhere)
             }
         };
-        let answer = Arc::new(Answer { parts, pieces });
+        let answer = Arc::new(Answer { parts, pieces, slabs: slabs.len() });
         map.keep(selection, placing, &answer);
         placing.place_all(&answer)
     }
@@ -233,6 +234,8 @@ pub(crate) struct Answer {
     parts: Vec<Part>,
     /// Cut where the parts are.
     pieces: Vec<Piece>,
+    /// How many hyperslabs the selection has.
+    slabs: usize,
 }
 
 /// The last long list that was read, and its answer: programs read variable after variable by
@@ -257,7 +260,7 @@ impl Map {
     }
 
     fn keep(&self, selection: &Selection, placing: &Placing<'_>, answer: &Arc<Answer>) {
-        let Some(slabs) = selection.slabs().filter(|_| answer.parts.len() >= LONG) else { return };
+        let Some(slabs) = selection.slabs().filter(|_| answer.slabs >= LONG) else { return };
         if let (Purpose::Read, Ok(mut last)) = (placing.purpose, self.last.lock()) {
             let (slabs, shape, answer) = (slabs.clone(), placing.shape.clone(), answer.clone());
             *last = Some(LastAsked { slabs, shape, answer });
@@ -334,7 +337,7 @@ impl<'a> Placing<'a> {
     fn place_all(&mut self, answer: &Answer) -> Result<(), Refused> {
         let mut rest = &answer.pieces[..];
         for part in &answer.parts {
-            let (base, elements) = (part.inner.base, part.inner.elements());
+            let Part { base, elements, .. } = *part;
             let end = rest.partition_point(|piece| piece.element < base + elements);
             let (here, later) = rest.split_at(end);
             rest = later;
@@ -344,8 +347,9 @@ impl<'a> Placing<'a> {
     }
 
     /// The hyperslabs of a selection, each in two: before the map's dimensions, and in them.
-    fn parts(&self, selection: &Selection) -> Result<Vec<Part>, SelectionError> {
-        let mut parts = Vec::new();
+    fn parts(&self, selection: &Selection) -> Result<(Vec<Part>, SlabList), SelectionError> {
+        let mut parts: Vec<Part> = Vec::new();
+        let mut slabs = SlabList::new(self.shape.len() - self.outer);
         let mut base = 0u64;
         selection.each_within::<SelectionError>(
             &self.shape,
@@ -353,21 +357,33 @@ impl<'a> Placing<'a> {
             |slab, _| {
                 let (outer_start, start) = slab.start.split_at(self.outer);
                 let (outer_count, count) = slab.count.split_at(self.outer);
-                let strides: Vec<u64> = (0..slab.start.len()).map(|d| slab.stride_of(d)).collect();
-                let (outer_stride, stride) = strides.split_at(self.outer);
-                let outer = Outer {
-                    start: outer_start.to_vec(),
-                    count: outer_count.to_vec(),
-                    stride: outer_stride.to_vec(),
-                };
-                let (start, count) = (start.to_vec(), count.to_vec());
-                let inner = Slab { start, count, stride: stride.to_vec(), base };
-                base = base.checked_add(inner.elements()).ok_or(SelectionError::TooLarge)?;
-                parts.push(Part { outer, inner });
+                let stride = |from: usize| (from..slab.start.len()).map(|d| slab.stride_of(d));
+                slabs.push(start, count, stride(self.outer), base);
+                let elements = count.iter().product::<u64>();
+                let end = base.checked_add(elements).ok_or(SelectionError::TooLarge)?;
+                let is_one = outer_count.iter().all(|count| *count == 1);
+                match parts.last_mut() {
+                    Some(last)
+                        if is_one
+                            && last.outer.start == outer_start
+                            && last.outer.count == outer_count =>
+                    {
+                        last.elements += elements;
+                    }
+                    _ => {
+                        let outer = Outer {
+                            start: outer_start.to_vec(),
+                            count: outer_count.to_vec(),
+                            stride: stride(0).take(self.outer).collect(),
+                        };
+                        parts.push(Part { outer, base, elements });
+                    }
+                }
+                base = end;
                 Ok(())
             },
         )?;
-        Ok(parts)
+        Ok((parts, slabs))
     }
 
     /// Pieces of a rank's own part, with what is elsewhere: writes go to both places, so that the
@@ -438,7 +454,7 @@ impl<'a> Placing<'a> {
             let last = outer.start[0] + (outer.count[0] - 1) * outer.stride[0];
             self.records = self.records.max(last + 1);
             let header = &self.dataset.header;
-            if header.data_end(self.records) > i64::MAX as u64 {
+            if !header.can_hold(self.records) {
                 return Err(SelectionError::TooLarge.into());
             }
         }
@@ -501,9 +517,9 @@ impl<'a> Placing<'a> {
     }
 }
 
-/// Cuts settled pieces where one hyperslab ends and the next begins.
-fn split(pieces: Vec<Piece>, slabs: &[Slab]) -> Vec<Piece> {
-    let mut borders = slabs.iter().skip(1).map(|slab| slab.base).peekable();
+/// Cuts settled pieces where one part ends and the next begins.
+fn split(pieces: Vec<Piece>, parts: &[Part]) -> Vec<Piece> {
+    let mut borders = parts.iter().skip(1).map(|part| part.base).peekable();
     if borders.peek().is_none() {
         return pieces;
     }

@@ -9,7 +9,7 @@ use esker_store::File;
 use super::coverage;
 use super::error::DecompositionError;
 use super::grid::{Block, Grid};
-use super::index::{Index, Slab};
+use super::index::{Index, SlabList};
 use super::maps::DecompositionId;
 use super::{
     ATTRIBUTE, BLOB_COUNT, BLOB_START, BLOCKS_OF, COVERED, DIMENSIONS, FIRST_BLOCK, LENGTHS,
@@ -314,14 +314,14 @@ fn repeated(grid: &Grid, blocks: &[Block]) -> Option<u64> {
     let mut pieces = Vec::new();
     for block in &by_first {
         pieces.clear();
-        index.ask(grid, &Slab::of_block(grid, block, 0), &mut pieces);
+        let slab = SlabList::of_blocks(grid, [(block, 0)].into_iter());
+        index.ask(grid, &slab, &mut pieces);
         let elements = grid.elements(block.first, block.last)?;
         if pieces.iter().map(|p| p.len).sum::<u64>() > elements {
             let other = pieces
                 .iter()
                 .find(|p| !(block.position..block.position + elements).contains(&p.position))?;
-            let slab = Slab::of_block(grid, block, 0);
-            return Some(grid.number(&slab.coordinates(other.element)));
+            return Some(grid.number(&slab.iter().next()?.coordinates(other.element)));
         }
     }
     None

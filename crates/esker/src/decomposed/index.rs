@@ -4,11 +4,14 @@
 //! it reaches: a question costs a logarithm and its answer.
 
 use super::grid::{Block, Grid};
+use crate::log::gallop;
 
 /// The blocks of a map, or of a part of it, that can be asked.
 #[derive(Debug)]
 pub(crate) struct Index {
     nodes: Vec<Node>,
+    /// Whether each block ends before the next one begins.
+    apart: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -19,12 +22,70 @@ struct Node {
 }
 
 /// A hyperslab of the grid. Its elements are numbered from `base` on.
-#[derive(Debug, Clone)]
-pub(crate) struct Slab {
-    pub(crate) start: Vec<u64>,
-    pub(crate) count: Vec<u64>,
-    pub(crate) stride: Vec<u64>,
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Slab<'a> {
+    pub(crate) start: &'a [u64],
+    pub(crate) count: &'a [u64],
+    pub(crate) stride: &'a [u64],
     pub(crate) base: u64,
+}
+
+/// Hyperslabs of one grid, by the numbers of their elements. Lists are long, so that the numbers
+/// of all hyperslabs lie one after the other.
+#[derive(Debug)]
+pub(crate) struct SlabList {
+    dims: usize,
+    start: Vec<u64>,
+    count: Vec<u64>,
+    stride: Vec<u64>,
+    bases: Vec<u64>,
+}
+
+impl SlabList {
+    pub(crate) fn new(dims: usize) -> SlabList {
+        let (start, count, stride, bases) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        SlabList { dims, start, count, stride, bases }
+    }
+
+    /// Adds a hyperslab behind the last.
+    pub(crate) fn push(
+        &mut self,
+        start: &[u64],
+        count: &[u64],
+        stride: impl Iterator<Item = u64>,
+        base: u64,
+    ) {
+        self.start.extend(start);
+        self.count.extend(count);
+        self.stride.extend(stride.take(self.dims));
+        self.bases.push(base);
+    }
+
+    /// The hyperslabs that blocks are, each numbered from its base on.
+    pub(crate) fn of_blocks<'b>(
+        grid: &Grid,
+        blocks: impl Iterator<Item = (&'b Block, u64)>,
+    ) -> SlabList {
+        let mut list = SlabList::new(grid.lens().len());
+        for (block, base) in blocks {
+            let (start, mut count) = (grid.coordinates(block.first), grid.coordinates(block.last));
+            count.iter_mut().zip(&start).for_each(|(n, from)| *n = *n - from + 1);
+            list.push(&start, &count, std::iter::repeat(1), base);
+        }
+        list
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.bases.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = Slab<'_>> {
+        (0..self.bases.len()).map(|i| {
+            let at = i * self.dims..(i + 1) * self.dims;
+            let (start, count) = (&self.start[at.clone()], &self.count[at.clone()]);
+            Slab { start, count, stride: &self.stride[at], base: self.bases[i] }
+        })
+    }
 }
 
 /// Elements of a question and the stored elements that they are.
@@ -46,15 +107,7 @@ impl Piece {
     }
 }
 
-impl Slab {
-    /// The hyperslab that a block is.
-    pub(crate) fn of_block(grid: &Grid, block: &Block, base: u64) -> Slab {
-        let start = grid.coordinates(block.first);
-        let last = grid.coordinates(block.last);
-        let count = last.iter().zip(&start).map(|(b, a)| b - a + 1).collect();
-        Slab { stride: vec![1; start.len()], start, count, base }
-    }
-
+impl Slab<'_> {
     pub(crate) fn elements(&self) -> u64 {
         self.count.iter().product()
     }
@@ -62,7 +115,7 @@ impl Slab {
     /// The coordinates of one of its elements.
     pub(crate) fn coordinates(&self, element: u64) -> Vec<u64> {
         let mut rest = element - self.base;
-        let mut out = self.start.clone();
+        let mut out = self.start.to_vec();
         for d in (0..out.len()).rev() {
             out[d] += rest % self.count[d] * self.stride[d];
             rest /= self.count[d];
@@ -76,10 +129,12 @@ impl Slab {
 
     /// The first and the last element in the grid.
     fn span(&self, grid: &Grid) -> (u64, u64) {
-        let dims = 0..self.start.len();
-        let last: Vec<u64> =
-            dims.map(|d| self.start[d] + (self.count[d] - 1) * self.stride[d]).collect();
-        (grid.number(&self.start), grid.number(&last))
+        let mut span = (0, 0);
+        for (d, len) in grid.lens().iter().enumerate() {
+            let last = self.start[d] + (self.count[d] - 1) * self.stride[d];
+            span = (span.0 * len + self.start[d], span.1 * len + last);
+        }
+        span
     }
 }
 
@@ -88,10 +143,11 @@ impl Index {
         if !blocks.is_sorted_by_key(|b| b.first) {
             blocks.sort_unstable_by_key(|b| b.first);
         }
+        let apart = blocks.windows(2).all(|w| w[0].last < w[1].first);
         let mut nodes: Vec<Node> =
             blocks.into_iter().map(|block| Node { block, reach: block.last }).collect();
         reach(&mut nodes);
-        Index { nodes }
+        Index { nodes, apart }
     }
 
     /// Bytes that an index of so many blocks takes.
@@ -106,28 +162,60 @@ impl Index {
         self.nodes.partition_point(|n| n.block.first <= last) - from
     }
 
-    /// Adds what the blocks have of a hyperslab, which is not empty, to `pieces`.
-    pub(crate) fn ask(&self, grid: &Grid, slab: &Slab, pieces: &mut Vec<Piece>) {
-        let mut cut = Cut::new(grid, slab);
-        let (first, last) = slab.span(grid);
-        let rows = slab.elements() / slab.row_len();
+    /// Adds what the blocks have of hyperslabs, none of which is empty, to `pieces`.
+    pub(crate) fn ask(&self, grid: &Grid, slabs: &SlabList, pieces: &mut Vec<Piece>) {
+        let mut cut = Cut::new(grid);
+        // Where the hyperslab before was found: lists mostly go up.
+        let mut near = 0;
+        for slab in slabs.iter() {
+            self.ask_one(&mut cut, &mut near, slab, pieces);
+        }
+    }
+
+    fn ask_one(
+        &self,
+        cut: &mut Cut<'_>,
+        near: &mut usize,
+        slab: Slab<'_>,
+        pieces: &mut Vec<Piece>,
+    ) {
+        let (first, last) = slab.span(cut.grid);
+        let width = slab.row_len();
+        let rows = slab.elements() / width;
+        if rows == 1 {
+            let is_run = last - first + 1 == width;
+            return self.visit_near(near, first, last, &mut |block| match is_run {
+                true => cut.run(block, slab, (first, last), pieces),
+                false => cut.block(block, slab, pieces),
+            });
+        }
         let depth = u64::from(usize::BITS - self.nodes.len().leading_zeros());
-        if rows == 1 || rows.saturating_mul(2 * depth) > self.within(first, last) as u64 {
-            self.visit(first, last, &mut |block| cut.block(block, pieces));
+        if rows.saturating_mul(2 * depth) > self.within(first, last) as u64 {
+            self.visit_near(near, first, last, &mut |block| cut.block(block, slab, pieces));
             return;
         }
         // A few rows of a large grid: what lies between them is not looked at.
-        let width = slab.row_len();
+        let mut count = vec![1; slab.start.len()];
+        count[slab.start.len() - 1] = width;
         for row in 0..rows {
             let base = slab.base + row * width;
             let start = slab.coordinates(base);
-            let mut count = vec![1; start.len()];
-            count[start.len() - 1] = width;
-            let part = Slab { start, count, stride: slab.stride.clone(), base };
-            let (first, last) = part.span(grid);
-            let mut cut = Cut::new(grid, &part);
-            self.visit(first, last, &mut |block| cut.block(block, pieces));
+            let part = Slab { start: &start, count: &count, stride: slab.stride, base };
+            self.ask_one(cut, near, part, pieces);
         }
+    }
+
+    /// Calls `each` with the blocks that may have elements of `first..=last`. Blocks that lie
+    /// apart are looked for from `near` on.
+    fn visit_near(&self, near: &mut usize, first: u64, last: u64, each: &mut impl FnMut(&Block)) {
+        if !self.apart {
+            return self.visit(first, last, each);
+        }
+        let ends_before = |node: &Node| node.block.last < first;
+        let is_beyond = *near > 0 && !self.nodes.get(*near - 1).is_some_and(ends_before);
+        *near = gallop(&self.nodes, if is_beyond { 0 } else { *near }, ends_before);
+        let reached = self.nodes[*near..].iter().take_while(|node| node.block.first <= last);
+        reached.for_each(|node| each(&node.block));
     }
 
     fn visit(&self, first: u64, last: u64, each: &mut impl FnMut(&Block)) {
@@ -159,10 +247,11 @@ fn reach(nodes: &mut [Node]) -> u64 {
     node.reach
 }
 
-/// Cuts blocks with a hyperslab; its memory is used again from block to block.
+/// Cuts blocks with hyperslabs; its memory is used again from block to block.
 struct Cut<'a> {
     grid: &'a Grid,
-    slab: &'a Slab,
+    /// The length of a row of the grid.
+    width: u64,
     low: Vec<u64>,
     high: Vec<u64>,
     /// The first and the last index of the hyperslab in the block, in each dimension.
@@ -172,16 +261,38 @@ struct Cut<'a> {
 }
 
 impl<'a> Cut<'a> {
-    fn new(grid: &'a Grid, slab: &'a Slab) -> Cut<'a> {
-        let zeros = || vec![0; slab.start.len()];
+    fn new(grid: &'a Grid) -> Cut<'a> {
+        let zeros = || vec![0; grid.lens().len()];
+        let width = grid.lens().last().copied().unwrap_or(1);
         let (low, high, from, to, at) = (zeros(), zeros(), zeros(), zeros(), zeros());
-        Cut { grid, slab, low, high, from, to, at }
+        Cut { grid, width, low, high, from, to, at }
     }
 
-    fn block(&mut self, block: &Block, pieces: &mut Vec<Piece>) {
+    /// The elements that a block has of a hyperslab that is one run, `first..=last`.
+    fn run(
+        &mut self,
+        block: &Block,
+        slab: Slab<'_>,
+        (first, last): (u64, u64),
+        pieces: &mut Vec<Piece>,
+    ) {
+        let is_run = block.first % self.width + (block.last - block.first) < self.width;
+        if !is_run {
+            return self.block(block, slab, pieces);
+        }
+        let (from, to) = (first.max(block.first), last.min(block.last));
+        if from <= to {
+            let (element, position) = (slab.base + (from - first), from - block.first);
+            push(
+                pieces,
+                Piece { element, len: to - from + 1, position: block.position + position },
+            );
+        }
+    }
+
+    fn block(&mut self, block: &Block, slab: Slab<'_>, pieces: &mut Vec<Piece>) {
         self.grid.write_coordinates(block.first, &mut self.low);
         self.grid.write_coordinates(block.last, &mut self.high);
-        let slab = self.slab;
         for d in 0..self.low.len() {
             let (start, stride) = (slab.start[d], slab.stride[d]);
             let Some(reach) = self.high[d].checked_sub(start) else { return };
@@ -194,7 +305,7 @@ impl<'a> Cut<'a> {
         let row = self.low.len() - 1;
         self.at.copy_from_slice(&self.from);
         loop {
-            self.row(block, row, pieces);
+            self.row(block, slab, row, pieces);
             let mut d = row;
             loop {
                 if d == 0 {
@@ -211,8 +322,7 @@ impl<'a> Cut<'a> {
     }
 
     /// The elements of one row that both have.
-    fn row(&self, block: &Block, row: usize, pieces: &mut Vec<Piece>) {
-        let slab = self.slab;
+    fn row(&self, block: &Block, slab: Slab<'_>, row: usize, pieces: &mut Vec<Piece>) {
         let (mut element, mut position) = (0, 0);
         for d in 0..=row {
             element = element * slab.count[d] + self.at[d];
@@ -323,17 +433,16 @@ mod tests {
         Grid::new(vec![6, 7, 5]).unwrap()
     }
 
-    fn slab() -> impl Strategy<Value = Slab> {
+    fn slab() -> impl Strategy<Value = SlabList> {
         let dim = |len: u64| {
             (0..len, 1u64..4).prop_flat_map(move |(start, stride)| {
                 (Just(start), 1..=(len - 1 - start) / stride + 1, Just(stride))
             })
         };
-        (dim(6), dim(7), dim(5)).prop_map(|(a, b, c)| Slab {
-            start: vec![a.0, b.0, c.0],
-            count: vec![a.1, b.1, c.1],
-            stride: vec![a.2, b.2, c.2],
-            base: 100,
+        (dim(6), dim(7), dim(5)).prop_map(|(a, b, c)| {
+            let mut list = SlabList::new(3);
+            list.push(&[a.0, b.0, c.0], &[a.1, b.1, c.1], [a.2, b.2, c.2].into_iter(), 100);
+            list
         })
     }
 
@@ -354,6 +463,7 @@ mod tests {
             let mut pieces = Vec::new();
             Index::new(blocks).ask(&grid, &slab, &mut pieces);
             settle(&mut pieces);
+            let slab = slab.iter().next().unwrap();
             let mut found = vec![None; slab.elements() as usize];
             for piece in &pieces {
                 for i in 0..piece.len {

@@ -7,7 +7,7 @@ use esker_format::VarId;
 
 use super::error::DecompositionError;
 use super::grid::Block;
-use super::index::{Index, Piece, Slab, settle};
+use super::index::{Index, Piece, SlabList, settle};
 use super::maps::{Decomposition, Elsewhere, Head, Map, Own};
 use super::{BLOB_COUNT, BLOB_START, BLOCKS_OF, FIRST_BLOCK, LENGTHS, OFFSETS, part};
 use crate::dataset::Dataset;
@@ -110,11 +110,9 @@ impl Dataset {
     }
 
     /// The pieces of hyperslabs that any rank has, settled. Their bases are disjoint.
-    pub(super) fn ask_map(&self, map: &Map, head: &Head, slabs: &[Slab]) -> Result<Vec<Piece>> {
+    pub(super) fn ask_map(&self, map: &Map, head: &Head, slabs: &SlabList) -> Result<Vec<Piece>> {
         let mut pieces = Vec::new();
-        let mut ask = |index: &Index| {
-            slabs.iter().for_each(|slab| index.ask(&head.grid, slab, &mut pieces));
-        };
+        let mut ask = |index: &Index| index.ask(&head.grid, slabs, &mut pieces);
         let budget = self.base.hints.index_memory;
         if Index::memory(head.blocks) <= budget {
             ask(&*self.whole_index(map, head)?);
@@ -201,8 +199,8 @@ impl Dataset {
             return Ok(Vec::new());
         }
         // The elements of the question are numbered as they are stored.
-        let slab = |block: &Block| Slab::of_block(&head.grid, block, block.position);
-        let slabs: Vec<Slab> = blocks.iter().map(slab).collect();
+        let numbered = blocks.iter().map(|block| (block, block.position));
+        let slabs = SlabList::of_blocks(&head.grid, numbered);
         let pieces = self.ask_map(map, head, &slabs)?;
         let other = pieces.iter().filter(|piece| !blob.contains(&piece.position));
         let elsewhere = other.map(|piece| Elsewhere {

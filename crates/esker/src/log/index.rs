@@ -112,6 +112,8 @@ pub(crate) struct Index {
     sections: Vec<Section>,
     /// Empty when the entries were too many.
     vars: HashMap<u64, OfVariable>,
+    /// Variables, and records of them if it is one, that entries were put into.
+    unsettled: Vec<(u64, Option<u64>)>,
     entries: usize,
     scanning: bool,
     budget: usize,
@@ -139,6 +141,7 @@ impl Index {
             counts: Vec::new(),
             sections: Vec::new(),
             vars: HashMap::new(),
+            unsettled: Vec::new(),
             entries: 0,
             scanning: false,
             budget,
@@ -200,18 +203,25 @@ impl Index {
 
     /// Makes what was put in be found.
     pub(crate) fn settle(&mut self) {
-        for var in self.vars.values_mut() {
-            var.by_record.values_mut().for_each(Tree::settle);
-            var.spread.settle();
+        for (var, record) in self.unsettled.drain(..) {
+            let Some(of_var) = self.vars.get_mut(&var) else { continue };
+            match record {
+                Some(record) => of_var.by_record.entry(record).or_default().settle(),
+                None => of_var.spread.settle(),
+            }
         }
     }
 
     /// Puts in an entry, which is found after [`Index::settle`].
     pub(crate) fn insert(&mut self, var: u64, found: Found) {
         let of_var = self.vars.entry(var).or_default();
-        match found.records.count {
-            1 => of_var.by_record.entry(found.records.first).or_default().push(found),
-            _ => of_var.spread.push(Spread(found)),
+        let record = (found.records.count == 1).then_some(found.records.first);
+        let first = match record {
+            Some(record) => of_var.by_record.entry(record).or_default().push(found),
+            None => of_var.spread.push(Spread(found)),
+        };
+        if first {
+            self.unsettled.push((var, record));
         }
     }
 

@@ -1,10 +1,10 @@
 //! The footprints that a log has already, so that equal ones are stored once.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use esker_format::log::{ElementRun, Footprint};
 
+use super::mixed::{NumberMap, mix};
 use super::parts::Shape;
 
 /// Bytes that the table may take; beyond it, it is emptied, and footprints are stored again.
@@ -12,9 +12,9 @@ const MOST: usize = 32 << 20;
 
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    table: HashMap<u64, Vec<(Footprint, u64)>>,
+    table: NumberMap<u64, Vec<(Footprint, u64)>>,
     /// Shared footprints that were met, held so that nothing else comes to lie where they are.
-    met: HashMap<usize, (Arc<Footprint>, u64)>,
+    met: NumberMap<usize, (Arc<Footprint>, u64)>,
     memory: usize,
 }
 
@@ -67,12 +67,6 @@ fn equal(footprint: &Footprint, shape: &Shape<'_>) -> bool {
         }
         _ => false,
     }
-}
-
-const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
-
-fn mix(hash: u64, n: u64) -> u64 {
-    (hash.rotate_left(5) ^ n).wrapping_mul(MIX)
 }
 
 /// Fast rather than good: what it finds is compared.

@@ -4,12 +4,12 @@
 //! recognised by the selection that holds it or, if that is another one, by its numbers, without
 //! the record that all of its blocks are in.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use esker_format::log::Footprint;
 
+use super::mixed::{NumberMap, mix};
 use super::parts::{Part, each_part};
 use crate::plan::Extent;
 use crate::selection::Slabs;
@@ -41,9 +41,9 @@ pub(crate) type Frame = (Vec<u64>, bool);
 #[derive(Debug, Default)]
 pub(crate) struct Memo {
     kept: Vec<Kept>,
-    by_numbers: HashMap<u64, Vec<usize>>,
+    by_numbers: NumberMap<u64, Vec<usize>>,
     /// Selections that were met, which of the kept they are, and in which record.
-    met: HashMap<usize, Vec<(Arc<Slabs>, usize, u64)>>,
+    met: NumberMap<usize, Vec<(Arc<Slabs>, usize, u64)>>,
     memory: usize,
 }
 
@@ -146,7 +146,6 @@ fn equal(a: &Slabs, b: &Slabs, frame: &Frame) -> bool {
 }
 
 fn hash(slabs: &Slabs, frame: &Frame) -> u64 {
-    const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mix = |hash: u64, n: &u64| (hash.rotate_left(5) ^ n).wrapping_mul(MIX);
+    let mix = |hash: u64, n: &u64| mix(hash, *n);
     frame.0.iter().fold(numbers(slabs, frame).fold(slabs.len as u64, mix), mix)
 }

@@ -2,7 +2,8 @@
 //!
 //! A write is cut into `parts`, each of which the `writer` appends as an entry; equal footprints
 //! are `known`. To read, the frames of each `source` go into the `index` (with a `tree` for
-//! intervals and `sorted` runs for footprints), and the `view` answers as if it were a file.
+//! intervals and `sorted` runs for footprints), and the `view` answers as if it were a file,
+//! into which `lay` puts what is known.
 //! Where each rank indexes a share, `questions` of what is to be read go round (`asking`).
 
 mod asking;
@@ -10,7 +11,9 @@ mod cut;
 mod filtered;
 mod index;
 mod known;
+mod lay;
 mod memo;
+mod mixed;
 mod parts;
 mod questions;
 mod sorted;
@@ -25,7 +28,7 @@ pub use index::LogDamage;
 pub(crate) use index::{Index, definition};
 pub(crate) use memo::{Memo, Parts};
 pub(crate) use questions::questions;
-pub(crate) use sorted::SortedRuns;
+pub(crate) use sorted::{SortedRuns, gallop};
 pub(crate) use source::LogSource;
 pub(crate) use view::View;
 pub(crate) use writer::{Lengths, LogWriter};

@@ -11,21 +11,32 @@ pub(crate) enum SortedRuns {
     /// A hyperslab: its runs are computed.
     Block(Pattern),
     /// A list: its runs lie sorted by where they begin.
-    List(Vec<PlacedRun>),
+    List(Vec<PlacedRun<u64>>),
+    /// The same in half the memory, of which a walk through a list reads much.
+    Short(Vec<PlacedRun<u32>>),
 }
 
 /// A run of elements of the array and the payload's first element that belongs there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PlacedRun {
+pub(crate) struct PlacedRun<N> {
     /// The first element, relative to the footprint's lowest.
-    pub(crate) start: u64,
+    start: N,
     /// How many.
-    pub(crate) len: u64,
+    len: N,
     /// The number of the first in the payload.
-    pub(crate) element: u64,
+    element: N,
     /// The end of the longest reaching run so far, which is its own end where runs do not
     /// overlap.
-    reach: u64,
+    reach: N,
+}
+
+impl PlacedRun<u64> {
+    fn short(&self) -> Option<PlacedRun<u32>> {
+        let PlacedRun { start, len, element, reach } = *self;
+        let [start, len, element, reach] = [start, len, element, reach].map(u32::try_from);
+        let (start, len) = (start.ok()?, len.ok()?);
+        Some(PlacedRun { start, len, element: element.ok()?, reach: reach.ok()? })
+    }
 }
 
 impl SortedRuns {
@@ -42,7 +53,7 @@ impl SortedRuns {
                     element += len;
                     placed
                 };
-                let mut list: Vec<PlacedRun> = runs.iter().map(place).collect();
+                let mut list: Vec<PlacedRun<u64>> = runs.iter().map(place).collect();
                 if !list.is_sorted_by_key(|run| run.start) {
                     list.sort_by_key(|run| run.start);
                 }
@@ -51,7 +62,10 @@ impl SortedRuns {
                     reach = reach.max(run.start + run.len);
                     run.reach = reach;
                 }
-                SortedRuns::List(list)
+                match list.iter().map(PlacedRun::short).collect() {
+                    Some(short) => SortedRuns::Short(short),
+                    None => SortedRuns::List(list),
+                }
             }
         }
     }
@@ -63,16 +77,26 @@ impl SortedRuns {
                 let counts = pattern.levels().iter().map(|(count, _)| *count);
                 counts.chain([pattern.run_len()]).collect()
             }
-            SortedRuns::List(_) => vec![elements],
+            SortedRuns::List(_) | SortedRuns::Short(_) => vec![elements],
         };
         shape_of(records, inner)
+    }
+
+    /// Whether it is all elements of its span.
+    pub(crate) fn is_one_run(&self) -> bool {
+        match self {
+            SortedRuns::Block(pattern) => pattern.levels().is_empty(),
+            SortedRuns::List(list) => list.len() == 1,
+            SortedRuns::Short(list) => list.len() == 1,
+        }
     }
 
     /// Bytes that it takes.
     pub(crate) fn memory(&self) -> usize {
         match self {
             SortedRuns::Block(_) => 256,
-            SortedRuns::List(list) => list.capacity() * size_of::<PlacedRun>(),
+            SortedRuns::List(list) => list.capacity() * size_of::<PlacedRun<u64>>(),
+            SortedRuns::Short(list) => list.capacity() * size_of::<PlacedRun<u32>>(),
         }
     }
 
@@ -86,34 +110,55 @@ impl SortedRuns {
         to: u64,
         mut each: impl FnMut(u64, u64, u64),
     ) {
-        let mut clip = |start: u64, len: u64, element: u64| {
-            let (begin, end) = (start.max(from), (start + len).min(to));
-            if begin < end {
-                each(begin, end - begin, element + (begin - start));
-            }
-        };
         match self {
             SortedRuns::Block(pattern) => {
                 let per_run = pattern.run_len();
                 let runs = pattern.runs_after(from).take_while(|(_, run)| run.offset < to);
                 for (number, run) in runs {
-                    clip(run.offset, run.len, number * per_run);
+                    clip((run.offset, run.len, number * per_run), from, to, &mut each);
                 }
             }
-            SortedRuns::List(list) => {
-                let first = gallop(list, *cursor, |run| run.reach <= from);
-                *cursor = first;
-                for run in list[first..].iter().take_while(|run| run.start < to) {
-                    clip(run.start, run.len, run.element);
-                }
-            }
+            SortedRuns::List(list) => within_list(list, cursor, from, to, each),
+            SortedRuns::Short(list) => within_list(list, cursor, from, to, each),
         }
+    }
+}
+
+fn within_list<N: Copy + Into<u64>>(
+    list: &[PlacedRun<N>],
+    cursor: &mut usize,
+    from: u64,
+    to: u64,
+    mut each: impl FnMut(u64, u64, u64),
+) {
+    *cursor = gallop(list, *cursor, |run| run.reach.into() <= from);
+    for run in &list[*cursor..] {
+        let (start, len) = (run.start.into(), run.len.into());
+        if start >= to {
+            break;
+        }
+        clip((start, len, run.element.into()), from, to, &mut each);
+    }
+}
+
+/// Calls `each` with what is in `from..to` of a run (its first element, its length, the payload's
+/// element).
+#[inline(always)]
+fn clip(
+    (start, len, element): (u64, u64, u64),
+    from: u64,
+    to: u64,
+    each: &mut impl FnMut(u64, u64, u64),
+) {
+    let (begin, end) = (start.max(from), (start + len).min(to));
+    if begin < end {
+        each(begin, end - begin, element + (begin - start));
     }
 }
 
 /// The first item at or after `start` for which `before` is false; it is true up to there. Costs
 /// a logarithm of the distance.
-fn gallop<T>(list: &[T], start: usize, before: impl Fn(&T) -> bool) -> usize {
+pub(crate) fn gallop<T>(list: &[T], start: usize, before: impl Fn(&T) -> bool) -> usize {
     let mut low = start.min(list.len());
     let mut step = 1;
     while list.get(low + step - 1).is_some_and(&before) {

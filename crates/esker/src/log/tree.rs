@@ -25,9 +25,12 @@ impl<T> Default for Tree<T> {
 }
 
 impl<T: Interval> Tree<T> {
-    /// Adds an interval, which is found after the next [`Tree::settle`].
-    pub(crate) fn push(&mut self, item: T) {
+    /// Adds an interval, which is found after the next [`Tree::settle`]; gives whether it is the
+    /// first that waits for that.
+    pub(crate) fn push(&mut self, item: T) -> bool {
+        let settled = self.reach.len() == self.items.len();
         self.items.push(item);
+        settled
     }
 
     /// Takes in what was added.

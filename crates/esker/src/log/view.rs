@@ -5,41 +5,32 @@
 //! fill value or, if there is a file underneath, what that has.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::io;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use esker_format::log::BLOCK;
-use esker_format::{Header, NumRecs, Placement, VarId, Variable, values};
-use esker_store::{File, FileRun, StoreError};
+use esker_format::{Header, NumRecs, Placement, VarId, values};
+use esker_store::{ElementOrder, File, FileRun, MadeUp, StoreError};
 
 use super::filtered::{Decoded, Filtered};
-use super::index::{Found, Index};
-use crate::plan::{Piece, later_wins, sort_by_offset};
+use super::index::Index;
+use super::lay::{Laying, Stretch, Want};
 
 /// What a read asks a view for at once. Entries' payloads are checked in blocks, so that small
 /// reads would check the same blocks again and again.
 const READ: u64 = 1 << 20;
 
-/// Payload between two pieces that is read along.
-const HOLE: u64 = 16 * 1024;
-
-/// How often elements were written over, on average, before it is worth finding the newest first.
-const OVERWRITTEN: u64 = 4;
-
-/// Payload that is read at once, so that it stays in the cache until it is laid out.
-const SPAN: u64 = 256 * 1024;
-
 #[derive(Debug)]
 pub(crate) struct View {
     /// What errors call it.
     path: PathBuf,
-    under: Option<Arc<dyn File>>,
+    pub(super) under: Option<Arc<dyn File>>,
     state: RwLock<State>,
     /// Memory of earlier reads.
     scratch: Mutex<Vec<Vec<u8>>>,
-    decoded: Decoded,
+    pub(super) decoded: Decoded,
 }
 
 #[derive(Debug)]
@@ -47,7 +38,7 @@ pub(crate) struct State {
     pub(crate) index: Index,
     /// Records that the file underneath has; the others are not filled there yet.
     pub(crate) under_records: u64,
-    header: Header,
+    pub(super) header: Header,
     head: Vec<u8>,
     /// Variables without records by where they begin, and those with.
     fixed: Vec<VarId>,
@@ -55,43 +46,24 @@ pub(crate) struct State {
     /// Where the file would end.
     end: u64,
     /// The filters of each variable that has any.
-    filters: HashMap<VarId, Arc<Filtered>>,
-}
-
-/// A stretch of one record of one variable.
-struct Stretch<'h> {
-    var: VarId,
-    variable: &'h Variable,
-    record: u64,
-    /// Where the variable's record begins in the file, and how many bytes it has.
-    begin: u64,
-    len: u64,
-}
-
-impl Stretch<'_> {
-    /// The runs at the front that are whole elements of the stretch, as wants whose places
-    /// begin at `at`; gives how many.
-    fn wants(&self, runs: &[FileRun], mut at: u64, wants: &mut Vec<Want>) -> usize {
-        let width = self.variable.ty.size();
-        wants.clear();
-        for run in runs {
-            let Some(from) = run.offset.checked_sub(self.begin) else { break };
-            let to = from + run.len as u64;
-            let whole = from.is_multiple_of(width) && to.is_multiple_of(width);
-            if !whole || to > self.len || wants.last().is_some_and(|w| w.to * width > from) {
-                break;
-            }
-            wants.push(Want { from: from / width, to: to / width, at });
-            at += run.len as u64;
-        }
-        wants.len()
-    }
+    pub(super) filters: HashMap<VarId, Arc<Filtered>>,
 }
 
 /// Memory that was used before.
-struct Scratch {
+pub(super) struct Scratch {
     bytes: Vec<u8>,
     len: usize,
+}
+
+impl Scratch {
+    /// Has `len` bytes from now on, those in `kept` first.
+    pub(super) fn keep(&mut self, kept: Range<usize>, len: usize) {
+        self.bytes.copy_within(kept, 0);
+        if self.bytes.len() < len {
+            self.bytes.resize(len, 0);
+        }
+        self.len = len;
+    }
 }
 
 impl Deref for Scratch {
@@ -108,14 +80,6 @@ impl DerefMut for Scratch {
     }
 }
 
-/// Elements of a stretch that are wanted, and where in the reader's memory.
-#[derive(Debug, Clone, Copy)]
-struct Want {
-    from: u64,
-    to: u64,
-    at: u64,
-}
-
 impl View {
     pub(crate) fn new(
         path: PathBuf,
@@ -127,7 +91,7 @@ impl View {
         View { path, under, state: RwLock::new(State::new(index, header)), scratch, decoded }
     }
 
-    fn state(&self) -> RwLockReadGuard<'_, State> {
+    pub(crate) fn state(&self) -> RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -148,11 +112,11 @@ impl View {
         }
     }
 
-    fn failed(&self, action: String, why: String) -> StoreError {
+    pub(super) fn failed(&self, action: String, why: String) -> StoreError {
         StoreError::new(&self.path, action, io::Error::new(io::ErrorKind::InvalidData, why))
     }
 
-    fn store_error(&self, error: crate::error::Error) -> StoreError {
+    pub(super) fn store_error(&self, error: crate::error::Error) -> StoreError {
         match error {
             crate::error::Error::Store(error) => error,
             other => self.failed("read of the log".to_string(), other.to_string()),
@@ -170,276 +134,22 @@ impl View {
         let width = stretch.variable.ty.size();
         let (first, end) = (from / width, to.div_ceil(width));
         let want = Want { from: first, to: end, at: 0 };
+        let laying = Laying { view: self, state, stretch, native: false };
         if (first * width, end * width) == (from, to) {
-            return self.lay_wanted(state, stretch, &[want], out);
+            return laying.lay(&[want], out);
         }
         // A read that cuts elements: they are laid out whole beside it.
         let mut whole = self.take_scratch(((end - first) * width) as usize);
-        let laid = self.lay_wanted(state, stretch, &[want], &mut whole);
+        let laid = laying.lay(&[want], &mut whole);
         let skip = (from - first * width) as usize;
         out.copy_from_slice(&whole[skip..skip + out.len()]);
         self.give_scratch(whole);
         laid
     }
 
-    /// Puts the wanted elements, which are sorted, to their places in `out`.
-    fn lay_wanted(
-        &self,
-        state: &State,
-        stretch: &Stretch<'_>,
-        wants: &[Want],
-        out: &mut [u8],
-    ) -> esker_store::Result<()> {
-        let width = stretch.variable.ty.size();
-        let (Some(first), Some(last)) = (wants.first(), wants.last()) else { return Ok(()) };
-        let mut entries: Vec<Found> = Vec::new();
-        let index = &state.index;
-        let var = stretch.var.0 as u64;
-        index
-            .ask(var, stretch.record, (first.from, last.to), |found| {
-                // An entry of another width belongs to something that had this number once.
-                if u64::from(found.width) == width {
-                    entries.push(found.clone());
-                }
-            })
-            .map_err(|e| self.store_error(e))?;
-        entries.sort_by_key(|found| found.order);
-        let mut pieces: Vec<Piece> = Vec::new();
-        // Where each entry's pieces begin.
-        let mut starts = Vec::with_capacity(entries.len() + 1);
-        for (number, found) in entries.iter().enumerate() {
-            starts.push(pieces.len());
-            let Some(runs) = index.runs(found).map_err(|e| self.store_error(e))? else {
-                let rank = index.logs[found.log as usize].rank;
-                let why = format!("the metadata log of rank {rank} has changed");
-                return Err(self.failed("read of the log".to_string(), why));
-            };
-            let row = (stretch.record - found.records.first) / found.records.step;
-            let before = row * found.elements;
-            let mut cursor = 0;
-            let reached = wants.partition_point(|want| want.to <= found.first);
-            for want in wants[reached..].iter().take_while(|want| want.from < found.end) {
-                let low = want.from.saturating_sub(found.first);
-                runs.within(&mut cursor, low, want.to - found.first, |start, len, element| {
-                    pieces.push(Piece {
-                        offset: want.at + (found.first + start - want.from) * width,
-                        len: len * width,
-                        request: number as u32,
-                        element: before + element,
-                    });
-                });
-            }
-        }
-        starts.push(pieces.len());
-        let total: u64 = pieces.iter().map(|p| p.len).sum();
-        let wanted: u64 = wants.iter().map(|want| (want.to - want.from) * width).sum();
-        if total > OVERWRITTEN * wanted {
-            // Much of it was written over: only what the newest left is read.
-            sort_by_offset(&mut pieces, |p| p.offset);
-            pieces = later_wins(&pieces, &vec![width; entries.len()]);
-            pieces.sort_by_key(|p| (p.request, p.element));
-            starts = (0..=entries.len())
-                .map(|number| pieces.partition_point(|p| (p.request as usize) < number))
-                .collect();
-        }
-        let whole = |w: &[usize]| w[1] - w[0] == 1 && pieces[w[0]].len == wanted;
-        if !starts.windows(2).any(whole) {
-            for want in wants {
-                let len = (want.to - want.from) * width;
-                let target = &mut out[want.at as usize..(want.at + len) as usize];
-                self.lay_rest(state, stretch, want.from * width, target)?;
-            }
-        }
-        // Oldest first: what is newer comes to lie over it.
-        for (found, w) in entries.iter().zip(starts.windows(2)) {
-            let group = &mut pieces[w[0]..w[1]];
-            // Payloads are read in their own order, in which an entry also overwrites itself.
-            if !group.is_sorted_by_key(|p| p.element) {
-                group.sort_by_key(|p| p.element);
-            }
-            match found.encoded {
-                false => self.lay_payload(index, stretch, found, group, out)?,
-                true => self.lay_decoded(state, stretch, found, group, out)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Lays what is there where no entry is.
-    fn lay_rest(
-        &self,
-        state: &State,
-        stretch: &Stretch<'_>,
-        from: u64,
-        out: &mut [u8],
-    ) -> esker_store::Result<()> {
-        let is_record = state.header.schema.is_record(stretch.variable);
-        let is_there = !is_record || stretch.record < state.under_records;
-        match &self.under {
-            Some(file) if is_there => {
-                let n = file.read_at(stretch.begin + from, out)?;
-                out[n..].fill(0);
-            }
-            _ => {
-                let fill = values::fill_bytes(stretch.variable);
-                let mut done = fill.len().min(out.len());
-                out[..done].copy_from_slice(&fill[..done]);
-                while done < out.len() {
-                    let n = done.min(out.len() - done);
-                    out.copy_within(..n, done);
-                    done += n;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Lays the pieces of one entry, which are sorted by their place in its payload.
-    fn lay_payload(
-        &self,
-        index: &Index,
-        stretch: &Stretch<'_>,
-        found: &Found,
-        pieces: &[Piece],
-        out: &mut [u8],
-    ) -> esker_store::Result<()> {
-        let width = u64::from(found.width);
-        let mut rest = pieces;
-        while let Some(first) = rest.first() {
-            let start = first.element * width;
-            let mut end = start;
-            let mut count = 0;
-            for piece in rest {
-                let (from, to) = (piece.element * width, piece.element * width + piece.len);
-                if count > 0 && (from > end + HOLE || to - start > SPAN) {
-                    break;
-                }
-                end = end.max(to);
-                count += 1;
-            }
-            let (now, later) = rest.split_at(count);
-            rest = later;
-            match now {
-                // One long piece: a span at a time.
-                [piece] if piece.len > SPAN => {
-                    let mut done = 0;
-                    while done < piece.len {
-                        let n = SPAN.min(piece.len - done);
-                        let (offset, element) = (piece.offset + done, piece.element + done / width);
-                        let part = Piece { offset, len: n, element, ..*piece };
-                        let range = (element * width, element * width + n);
-                        self.lay_span(index, stretch, found, range, &[part], out)?;
-                        done += n;
-                    }
-                }
-                _ => self.lay_span(index, stretch, found, (start, end), now, out)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// Lays the pieces of an entry that went through filters.
-    fn lay_decoded(
-        &self,
-        state: &State,
-        stretch: &Stretch<'_>,
-        found: &Found,
-        pieces: &[Piece],
-        out: &mut [u8],
-    ) -> esker_store::Result<()> {
-        let failed = |why: String| {
-            let rank = state.index.logs[found.log as usize].rank;
-            let why = format!(
-                "the payload at byte {} of the data log of rank {rank} cannot be decoded: {why}",
-                found.place
-            );
-            let name = &stretch.variable.name;
-            self.failed(format!("read of variable {name:?}, record {}", stretch.record), why)
-        };
-        if pieces.is_empty() {
-            return Ok(());
-        }
-        let Some(filters) = state.filters.get(&stretch.var) else {
-            return Err(failed("the variable has no filters, or unknown ones".to_string()));
-        };
-        let Some(runs) = state.index.runs(found).map_err(|e| self.store_error(e))? else {
-            return Err(failed("its footprint is lost".to_string()));
-        };
-        let shape = runs.payload_shape(found.records.count, found.elements);
-        let key = (found.log, found.place);
-        let read = || {
-            let payload = self.checked_payload(&state.index, stretch, found, (0, found.len))?;
-            Ok(payload.to_vec())
-        };
-        let elements = self.decoded.get(key, filters, &shape, read, failed)?;
-        let width = found.width as usize;
-        for piece in pieces {
-            let at = piece.element as usize * width;
-            let payload = &elements[at..at + piece.len as usize];
-            out[piece.offset as usize..piece.end() as usize].copy_from_slice(payload);
-        }
-        Ok(())
-    }
-
-    /// Reads `start..end` of a payload, checks it, and lays the pieces that are in it.
-    fn lay_span(
-        &self,
-        index: &Index,
-        stretch: &Stretch<'_>,
-        found: &Found,
-        (start, end): (u64, u64),
-        pieces: &[Piece],
-        out: &mut [u8],
-    ) -> esker_store::Result<()> {
-        let from = start / BLOCK as u64 * BLOCK as u64;
-        let bytes = self.checked_payload(index, stretch, found, (start, end))?;
-        let width = u64::from(found.width);
-        for piece in pieces {
-            let at = (piece.element * width - from) as usize;
-            let payload = &bytes[at..at + piece.len as usize];
-            let target = &mut out[piece.offset as usize..piece.end() as usize];
-            match found.little {
-                true => values::copy_reversed(payload, target, width as usize),
-                false => target.copy_from_slice(payload),
-            }
-        }
-        self.give_scratch(bytes);
-        Ok(())
-    }
-
-    /// The blocks of a payload that hold `start..end`, after their checksums were compared.
-    fn checked_payload(
-        &self,
-        index: &Index,
-        stretch: &Stretch<'_>,
-        found: &Found,
-        (start, end): (u64, u64),
-    ) -> esker_store::Result<Scratch> {
-        let block = BLOCK as u64;
-        let from = start / block * block;
-        let to = end.next_multiple_of(block).min(found.len);
-        let source = &index.logs[found.log as usize];
-        let mut bytes = self.take_scratch((to - from) as usize);
-        let n = source.data.read_at(found.place + from, &mut bytes)?;
-        let sums = &found.sums[(from / block) as usize..];
-        let whole = n == bytes.len();
-        let bad = bytes.chunks(BLOCK).zip(sums).position(|(b, sum)| crc32c::crc32c(b) != *sum);
-        if let Some(bad) = bad.or((!whole).then_some(0)) {
-            let at = found.place + from + (bad * BLOCK) as u64;
-            let why = format!(
-                "the payload at byte {at} of the data log of rank {} does not match its checksum",
-                source.rank
-            );
-            let name = &stretch.variable.name;
-            let action = format!("read of variable {name:?}, record {}", stretch.record);
-            return Err(self.failed(action, why));
-        }
-        Ok(bytes)
-    }
-
     /// Memory of `len` bytes with anything in it: what it held before is written over, so that
     /// only new memory is cleared.
-    fn take_scratch(&self, len: usize) -> Scratch {
+    pub(super) fn take_scratch(&self, len: usize) -> Scratch {
         let mut pool = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         let mut bytes = pool.pop().unwrap_or_default();
         drop(pool);
@@ -449,7 +159,7 @@ impl View {
         Scratch { bytes, len }
     }
 
-    fn give_scratch(&self, Scratch { bytes, .. }: Scratch) {
+    pub(super) fn give_scratch(&self, Scratch { bytes, .. }: Scratch) {
         const MOST: usize = 8;
         let mut pool = self.scratch.lock().unwrap_or_else(PoisonError::into_inner);
         if pool.len() < MOST && bytes.capacity() as u64 <= 2 * READ {
@@ -516,6 +226,16 @@ impl State {
         // A lone record variable of a small type is not padded.
         let most = if is_record { self.header.layout.record_size } else { u64::MAX };
         place.vsize.min(most).max(place.bytes)
+    }
+
+    /// The variable's record that has the byte at `offset`, if one has.
+    fn stretch_at(&self, offset: u64) -> Option<Stretch<'_>> {
+        let mut at = None;
+        let Ok(()) = self.stretches(offset, offset + 1, |stretch, _| {
+            at = Some(stretch);
+            Ok::<(), Infallible>(())
+        });
+        at
     }
 
     /// Calls `each` with every variable's stretch that meets `from..to` of the file, and the part
@@ -615,43 +335,8 @@ impl File for View {
         Ok(n as usize)
     }
 
-    fn read_runs(&self, runs: &[FileRun], buf: &mut [u8]) -> esker_store::Result<usize> {
-        let state = self.state();
-        let mut done = 0;
-        let mut rest = runs;
-        let mut wants: Vec<Want> = Vec::new();
-        while let Some(first) = rest.first() {
-            // The variable's record that the run is in, if it is in one, and all that follow.
-            let mut within = None;
-            let end = first.offset + first.len as u64;
-            state.stretches(first.offset, end, |stretch, (from, to)| {
-                let all = to - from == first.len as u64;
-                within = all.then_some(stretch);
-                Ok::<_, StoreError>(())
-            })?;
-            let count = match &within {
-                Some(stretch) => stretch.wants(rest, done as u64, &mut wants),
-                None => 0,
-            };
-            if let (Some(stretch), true) = (&within, count > 0) {
-                self.lay_wanted(&state, stretch, &wants, buf)?;
-                done += rest[..count].iter().map(|run| run.len).sum::<usize>();
-                rest = &rest[count..];
-            } else {
-                // Across variables, or not whole elements.
-                let n = self.read_at(first.offset, &mut buf[done..done + first.len])?;
-                done += n;
-                if n < first.len {
-                    break;
-                }
-                rest = &rest[1..];
-            }
-        }
-        Ok(done)
-    }
-
-    fn is_made_up(&self) -> bool {
-        true
+    fn made_up(&self) -> Option<&dyn MadeUp> {
+        Some(self)
     }
 
     fn write_at(&self, _: u64, _: &[u8]) -> esker_store::Result<()> {
@@ -672,6 +357,50 @@ impl File for View {
 
     fn block_size(&self) -> u64 {
         READ
+    }
+}
+
+impl MadeUp for View {
+    fn read_runs(
+        &self,
+        runs: &[FileRun],
+        order: ElementOrder,
+        buf: &mut [u8],
+    ) -> esker_store::Result<usize> {
+        let state = self.state();
+        let mut done = 0;
+        let (mut rest, mut skipped) = (runs, 0);
+        let mut wants: Vec<Want> = Vec::new();
+        while let Some(first) = rest.first() {
+            // The variable's record that the run begins in, if it is in one, and all that follow.
+            let (offset, len) = (first.offset + skipped as u64, first.len - skipped);
+            let stretch = state.stretch_at(offset);
+            let (count, cut) = match &stretch {
+                Some(stretch) => stretch.wants(rest, skipped, &mut wants),
+                None => (0, 0),
+            };
+            if let (Some(stretch), false) = (&stretch, wants.is_empty()) {
+                let native = order != ElementOrder::File;
+                Laying { view: self, state: &state, stretch, native }.lay(&wants, buf)?;
+                let bytes = wants.iter().map(|want| want.to - want.from).sum::<u64>();
+                done += (bytes * stretch.variable.ty.size()) as usize;
+                (rest, skipped) = (&rest[count..], cut);
+                wants.clear();
+                continue;
+            }
+            // Beside variables, or not whole elements.
+            let at = first.at + skipped;
+            let n = self.read_at(offset, &mut buf[at..at + len])?;
+            if let ElementOrder::Machine(width) = order {
+                values::swap_in_place(&mut buf[at..at + n], width);
+            }
+            done += n;
+            if n < len {
+                break;
+            }
+            (rest, skipped) = (&rest[1..], 0);
+        }
+        Ok(done)
     }
 }
 

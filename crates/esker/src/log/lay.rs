@@ -1,0 +1,576 @@
+//! Laying out: pieces of the entries' payloads go to where a reader wants them.
+//!
+//! Entries lie over each other like layers, the oldest lowest. What is wanted is made a window at
+//! a time, so that it stays in the cache until the last layer is on it; every block of a payload
+//! is compared with its checksum before anything of it is handed out.
+
+use std::sync::Arc;
+
+use esker_format::log::BLOCK;
+use esker_format::{VarId, Variable, values};
+use esker_store::{FileRun, StoreError};
+
+use super::SortedRuns;
+use super::index::{Found, Index};
+use super::view::{Scratch, State, View};
+use crate::plan::{Piece, later_wins, sort_by_offset};
+
+/// Payload between two pieces that is read along.
+const HOLE: u64 = 16 * 1024;
+
+/// How often elements were written over, on average, before it is worth finding the newest first.
+const OVERWRITTEN: f64 = 4.0;
+
+/// Payload that is read at once, so that it stays in the cache until it is laid out.
+const SPAN: u64 = 64 * 1024;
+
+/// What is laid out at once of each layer, and at least of all together.
+const WINDOW: u64 = 128 * 1024;
+const LEAST_WINDOW: u64 = 256 * 1024;
+
+/// Layers that keep what was read of their payloads from window to window.
+const FEW: usize = 16;
+
+/// A stretch of one record of one variable.
+pub(super) struct Stretch<'h> {
+    pub(super) var: VarId,
+    pub(super) variable: &'h Variable,
+    pub(super) record: u64,
+    /// Where the variable's record begins in the file, and how many bytes it has.
+    pub(super) begin: u64,
+    pub(super) len: u64,
+}
+
+impl Stretch<'_> {
+    /// The runs at the front, without the first `skipped` bytes, as wants, as far as they are
+    /// whole elements of the stretch. Gives how many runs are done with, and how much of the next.
+    pub(super) fn wants(
+        &self,
+        runs: &[FileRun],
+        mut skipped: usize,
+        wants: &mut Vec<Want>,
+    ) -> (usize, usize) {
+        let width = self.variable.ty.size();
+        wants.clear();
+        for (number, run) in runs.iter().enumerate() {
+            let (offset, len) = (run.offset + skipped as u64, (run.len - skipped) as u64);
+            let Some(from) = offset.checked_sub(self.begin) else { return (number, skipped) };
+            // A run may go on in the variable's next record.
+            let to = (from + len).min(self.len);
+            let whole = from.is_multiple_of(width) && to.is_multiple_of(width);
+            if !whole || from >= to || wants.last().is_some_and(|w| w.to * width > from) {
+                return (number, skipped);
+            }
+            let at = (run.at + skipped) as u64;
+            wants.push(Want { from: from / width, to: to / width, at });
+            if to < from + len {
+                return (number, skipped + (to - from) as usize);
+            }
+            skipped = 0;
+        }
+        (runs.len(), 0)
+    }
+}
+
+/// Elements of a stretch that are wanted, and where in the reader's memory.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Want {
+    pub(super) from: u64,
+    pub(super) to: u64,
+    pub(super) at: u64,
+}
+
+/// A piece of a payload and where it goes, in bytes.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    from: u64,
+    at: u64,
+    len: u64,
+}
+
+/// One entry, while it is laid out.
+struct Layer {
+    found: Found,
+    runs: Arc<SortedRuns>,
+    /// Elements of its payload before those of the stretch's record.
+    before: u64,
+    /// Where in its runs the last window ended.
+    cursor: usize,
+    loaded: Option<Loaded>,
+}
+
+/// Blocks of a payload, checked.
+struct Loaded {
+    bytes: Scratch,
+    from: u64,
+    to: u64,
+}
+
+impl Layer {
+    /// Whether all that is wanted is in it.
+    fn covers(&self, wants: &[Want]) -> bool {
+        let (Some(first), Some(last)) = (wants.first(), wants.last()) else { return true };
+        let Found { first: low, end, .. } = self.found;
+        self.runs.is_one_run() && low <= first.from && last.to <= end
+    }
+
+    /// Puts what there is of `wants` into `parts`, in the order of the payload.
+    fn parts(&mut self, wants: &[Want], parts: &mut Vec<Part>) {
+        parts.clear();
+        let Found { first, end, width, .. } = self.found;
+        let width = u64::from(width);
+        let reached = wants.partition_point(|want| want.to <= first);
+        for want in wants[reached..].iter().take_while(|want| want.from < end) {
+            let low = want.from.saturating_sub(first);
+            let (at, before) = (want.at, self.before);
+            self.runs.within(&mut self.cursor, low, want.to - first, |start, len, element| {
+                parts.push(Part {
+                    from: (before + element) * width,
+                    at: at + (first + start - want.from) * width,
+                    len: len * width,
+                });
+            });
+        }
+        // Payloads are read in their own order, in which an entry also overwrites itself.
+        if !parts.is_sorted_by_key(|p| p.from) {
+            sort_by_offset(parts, |p| p.from);
+        }
+    }
+}
+
+/// What is to be laid out, and how.
+pub(super) struct Laying<'a> {
+    pub(super) view: &'a View,
+    pub(super) state: &'a State,
+    pub(super) stretch: &'a Stretch<'a>,
+    /// Whether elements are wanted as this machine has them, not as the file has.
+    pub(super) native: bool,
+}
+
+impl Laying<'_> {
+    /// Puts the wanted elements, which are sorted, to their places in `out`.
+    pub(super) fn lay(&self, wants: &[Want], out: &mut [u8]) -> esker_store::Result<()> {
+        let (Some(first), Some(last)) = (wants.first(), wants.last()) else { return Ok(()) };
+        let mut layers = self.layers((first.from, last.to))?;
+        let shares = layers.iter().map(|layer| {
+            let Found { first: low, end, elements, .. } = layer.found;
+            let shared = end.min(last.to).saturating_sub(low.max(first.from));
+            elements as f64 * shared as f64 / (end - low).max(1) as f64
+        });
+        if shares.sum::<f64>() > OVERWRITTEN * (last.to - first.from) as f64 {
+            return self.lay_newest(&mut layers, wants, out);
+        }
+        let mut parts = Vec::new();
+        let few = layers.len() <= FEW;
+        let most = (WINDOW * layers.len() as u64).max(LEAST_WINDOW) / self.width();
+        each_window(wants, self.width(), most, |wants| {
+            // What lies under an entry that has everything is not seen.
+            let lowest = layers.iter().rposition(|layer| layer.covers(wants));
+            if lowest.is_none() {
+                self.lay_rest(wants, out)?;
+            }
+            for layer in &mut layers[lowest.unwrap_or(0)..] {
+                layer.parts(wants, &mut parts);
+                self.lay_parts(layer, &parts, out)?;
+                if !few {
+                    self.unload(layer);
+                }
+            }
+            Ok(())
+        })?;
+        layers.iter_mut().for_each(|layer| self.unload(layer));
+        Ok(())
+    }
+
+    fn width(&self) -> u64 {
+        self.stretch.variable.ty.size()
+    }
+
+    fn unload(&self, layer: &mut Layer) {
+        if let Some(loaded) = layer.loaded.take() {
+            self.view.give_scratch(loaded.bytes);
+        }
+    }
+
+    /// The entries that may have elements `from..to`, oldest first.
+    fn layers(&self, range: (u64, u64)) -> esker_store::Result<Vec<Layer>> {
+        let index = &self.state.index;
+        let Stretch { var: VarId(var), record, .. } = *self.stretch;
+        let mut entries: Vec<Found> = Vec::new();
+        let asked = index.ask(var as u64, record, range, |found| {
+            // An entry of another width belongs to something that had this number once.
+            if u64::from(found.width) == self.width() {
+                entries.push(found.clone());
+            }
+        });
+        asked.map_err(|e| self.view.store_error(e))?;
+        entries.sort_unstable_by_key(|found| found.order);
+        let layer = |found: Found| {
+            let Some(runs) = index.runs(&found).map_err(|e| self.view.store_error(e))? else {
+                let rank = index.logs[found.log as usize].rank;
+                let why = format!("the metadata log of rank {rank} has changed");
+                return Err(self.view.failed("read of the log".to_string(), why));
+            };
+            let before = (record - found.records.first) / found.records.step * found.elements;
+            Ok(Layer { found, runs, before, cursor: 0, loaded: None })
+        };
+        entries.into_iter().map(layer).collect()
+    }
+
+    /// Lays out what was much written over: only what the newest left is read.
+    fn lay_newest(
+        &self,
+        layers: &mut [Layer],
+        wants: &[Want],
+        out: &mut [u8],
+    ) -> esker_store::Result<()> {
+        let width = self.width();
+        let mut pieces: Vec<Piece> = Vec::new();
+        let mut parts = Vec::new();
+        for (number, layer) in layers.iter_mut().enumerate() {
+            layer.parts(wants, &mut parts);
+            pieces.extend(parts.iter().map(|part| Piece {
+                offset: part.at,
+                len: part.len,
+                request: number as u32,
+                element: part.from / width,
+            }));
+        }
+        sort_by_offset(&mut pieces, |p| p.offset);
+        pieces = later_wins(&pieces, &vec![width; layers.len()]);
+        pieces.sort_unstable_by_key(|p| (p.request, p.element));
+        self.lay_rest(wants, out)?;
+        for pieces in pieces.chunk_by(|a, b| a.request == b.request) {
+            let layer = &mut layers[pieces[0].request as usize];
+            parts.clear();
+            parts.extend(pieces.iter().map(|p| Part {
+                from: p.element * width,
+                at: p.offset,
+                len: p.len,
+            }));
+            self.lay_parts(layer, &parts, out)?;
+            self.unload(layer);
+        }
+        Ok(())
+    }
+
+    /// Lays what is there where no entry is.
+    fn lay_rest(&self, wants: &[Want], out: &mut [u8]) -> esker_store::Result<()> {
+        let Stretch { variable, record, begin, .. } = *self.stretch;
+        let width = self.width();
+        let target =
+            |want: &Want| want.at as usize..(want.at + (want.to - want.from) * width) as usize;
+        let is_record = self.state.header.schema.is_record(variable);
+        let is_there = !is_record || record < self.state.under_records;
+        if let Some(file) = self.view.under.as_ref().filter(|_| is_there) {
+            for want in wants {
+                let out = &mut out[target(want)];
+                let n = file.read_at(begin + want.from * width, out)?;
+                out[n..].fill(0);
+                if self.native {
+                    values::swap_in_place(out, width as usize);
+                }
+            }
+            return Ok(());
+        }
+        let mut fill = values::fill_bytes(variable);
+        if self.native {
+            values::swap_in_place(&mut fill, width as usize);
+        }
+        // A multiple of every width, long enough to be copied fast.
+        let fill = fill.repeat(64 / fill.len().max(1));
+        for want in wants {
+            for part in out[target(want)].chunks_mut(fill.len().max(1)) {
+                part.copy_from_slice(&fill[..part.len()]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lays these parts of a layer, which are in the order of the payload.
+    fn lay_parts(
+        &self,
+        layer: &mut Layer,
+        parts: &[Part],
+        out: &mut [u8],
+    ) -> esker_store::Result<()> {
+        if layer.found.encoded {
+            return self.lay_decoded(layer, parts, out);
+        }
+        let width = self.width() as usize;
+        let reversed = layer.found.little != (self.native && cfg!(target_endian = "little"));
+        let mut rest = parts;
+        while let Some(first) = rest.first() {
+            let start = first.from;
+            let limit = start / BLOCK as u64 * BLOCK as u64 + SPAN;
+            let (mut end, mut count) = (start, 0);
+            for part in rest {
+                let to = part.from + part.len;
+                if part.from > end + HOLE || to > limit {
+                    break;
+                }
+                end = end.max(to);
+                count += 1;
+            }
+            if count == 0 {
+                self.lay_long(layer, first, reversed, out)?;
+                rest = &rest[1..];
+                continue;
+            }
+            let (now, later) = rest.split_at(count);
+            rest = later;
+            let (bytes, from) = self.load(layer, start, end)?;
+            for part in now {
+                let at = (part.from - from) as usize;
+                let source = &bytes[at..at + part.len as usize];
+                let target = &mut out[part.at as usize..(part.at + part.len) as usize];
+                match reversed {
+                    true => values::copy_reversed(source, target, width),
+                    false => copy(source, target),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lays a part that is longer than what is read at once. Whole blocks go straight to where
+    /// they are wanted, and are checked there while they are in the cache.
+    fn lay_long(
+        &self,
+        layer: &mut Layer,
+        part: &Part,
+        reversed: bool,
+        out: &mut [u8],
+    ) -> esker_store::Result<()> {
+        let width = self.width() as usize;
+        let (mut from, end) = (part.from, part.from + part.len);
+        let block = BLOCK as u64;
+        while from < end {
+            let at = (part.at + (from - part.from)) as usize;
+            let aligned = from.is_multiple_of(block) && (!reversed || width == 1);
+            let mut to = end.min(from / block * block + SPAN);
+            if aligned && to < layer.found.len {
+                to = to / block * block;
+            }
+            if aligned && to > from {
+                let target = &mut out[at..at + (to - from) as usize];
+                self.read_checked(&layer.found, from, target)?;
+            } else {
+                // Up to the next block, if that can go straight to its place.
+                let next = from.next_multiple_of(block);
+                if (!reversed || width == 1) && next > from {
+                    to = end.min(next);
+                } else {
+                    to = end.min(from / block * block + SPAN);
+                }
+                let (bytes, start) = self.load(layer, from, to)?;
+                let source = &bytes[(from - start) as usize..(to - start) as usize];
+                let target = &mut out[at..at + source.len()];
+                match reversed {
+                    true => values::copy_reversed(source, target, width),
+                    false => target.copy_from_slice(source),
+                }
+            }
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// Lays parts of an entry that went through filters.
+    fn lay_decoded(
+        &self,
+        layer: &Layer,
+        parts: &[Part],
+        out: &mut [u8],
+    ) -> esker_store::Result<()> {
+        if parts.is_empty() {
+            return Ok(());
+        }
+        let Layer { found, runs, .. } = layer;
+        let failed = |why: String| {
+            let rank = self.state.index.logs[found.log as usize].rank;
+            let why = format!(
+                "the payload at byte {} of the data log of rank {rank} cannot be decoded: {why}",
+                found.place
+            );
+            self.view.failed(self.action(), why)
+        };
+        let Some(filters) = self.state.filters.get(&self.stretch.var) else {
+            return Err(failed("the variable has no filters, or unknown ones".to_string()));
+        };
+        let shape = runs.payload_shape(found.records.count, found.elements);
+        let key = (found.log, found.place);
+        let read = || {
+            let mut payload = vec![0; found.len as usize];
+            self.read_checked(found, 0, &mut payload)?;
+            Ok(payload)
+        };
+        let elements = self.view.decoded.get(key, filters, &shape, read, failed)?;
+        let width = self.width() as usize;
+        for part in parts {
+            let at = part.from as usize;
+            let source = &elements[at..at + part.len as usize];
+            let target = &mut out[part.at as usize..(part.at + part.len) as usize];
+            match self.native && cfg!(target_endian = "little") {
+                true => values::copy_reversed(source, target, width),
+                false => target.copy_from_slice(source),
+            }
+        }
+        Ok(())
+    }
+
+    /// The blocks of a layer's payload that hold `start..end`, checked, and where the first of
+    /// them begins. Blocks that the layer has from before are not read again.
+    fn load<'l>(
+        &self,
+        layer: &'l mut Layer,
+        start: u64,
+        end: u64,
+    ) -> esker_store::Result<(&'l [u8], u64)> {
+        let block = BLOCK as u64;
+        let from = start / block * block;
+        let to = end.next_multiple_of(block).min(layer.found.len);
+        let loaded = match layer.loaded.take() {
+            Some(loaded) if loaded.from <= from && to <= loaded.to => loaded,
+            Some(Loaded { mut bytes, from: old, to: kept }) if old <= from && from < kept => {
+                bytes.keep((from - old) as usize..(kept - old) as usize, (to - from) as usize);
+                self.read_checked(&layer.found, kept, &mut bytes[(kept - from) as usize..])?;
+                Loaded { bytes, from, to }
+            }
+            old => {
+                if let Some(old) = old {
+                    self.view.give_scratch(old.bytes);
+                }
+                let mut bytes = self.view.take_scratch((to - from) as usize);
+                self.read_checked(&layer.found, from, &mut bytes)?;
+                Loaded { bytes, from, to }
+            }
+        };
+        let loaded = layer.loaded.insert(loaded);
+        Ok((&loaded.bytes, loaded.from))
+    }
+
+    /// Reads whole blocks of a payload from `from` on, and compares their checksums.
+    fn read_checked(&self, found: &Found, from: u64, bytes: &mut [u8]) -> esker_store::Result<()> {
+        let index: &Index = &self.state.index;
+        let source = &index.logs[found.log as usize];
+        let n = source.data.read_at(found.place + from, bytes)?;
+        let sums = &found.sums[(from / BLOCK as u64) as usize..];
+        let whole = n == bytes.len();
+        let bad = bytes.chunks(BLOCK).zip(sums).position(|(b, sum)| crc32c::crc32c(b) != *sum);
+        let Some(bad) = bad.or((!whole).then_some(0)) else { return Ok(()) };
+        let at = found.place + from + (bad * BLOCK) as u64;
+        let why = format!(
+            "the payload at byte {at} of the data log of rank {} does not match its checksum",
+            source.rank
+        );
+        Err(self.view.failed(self.action(), why))
+    }
+
+    fn action(&self) -> String {
+        let Stretch { variable, record, .. } = self.stretch;
+        format!("read of variable {:?}, record {record}", variable.name)
+    }
+}
+
+/// Calls `each` with what is wanted, of elements of `width` bytes, `most` of them at a time.
+fn each_window(
+    wants: &[Want],
+    width: u64,
+    most: u64,
+    mut each: impl FnMut(&[Want]) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    if wants.iter().map(|want| want.to - want.from).sum::<u64>() <= most {
+        return each(wants);
+    }
+    let mut window = Vec::new();
+    let mut left = most;
+    for want in wants {
+        let mut from = want.from;
+        while from < want.to {
+            let to = want.to.min(from + left);
+            window.push(Want { from, to, at: want.at + (from - want.from) * width });
+            left -= to - from;
+            from = to;
+            if left == 0 {
+                each(&window)?;
+                window.clear();
+                left = most;
+            }
+        }
+    }
+    match window.is_empty() {
+        true => Ok(()),
+        false => each(&window),
+    }
+}
+
+/// Copies; runs of a few elements are most of what irregular decompositions have, and a call
+/// that can do everything costs more than they do.
+fn copy(from: &[u8], to: &mut [u8]) {
+    /// The first and the last `N` bytes, which may overlap.
+    fn both_ends<const N: usize>(from: &[u8], to: &mut [u8]) {
+        if let (Some((f, l)), true) =
+            (from.first_chunk::<N>().zip(from.last_chunk::<N>()), from.len() == to.len())
+        {
+            if let Some(first) = to.first_chunk_mut::<N>() {
+                *first = *f;
+            }
+            if let Some(last) = to.last_chunk_mut::<N>() {
+                *last = *l;
+            }
+        }
+    }
+    match from.len() {
+        4..=7 => both_ends::<4>(from, to),
+        8..=15 => both_ends::<8>(from, to),
+        16..=31 => both_ends::<16>(from, to),
+        32..=64 => both_ends::<32>(from, to),
+        _ => to.copy_from_slice(from),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_copy_of_any_length_is_whole() {
+        let source: Vec<u8> = (0..200).collect();
+        for len in 0..source.len() {
+            let mut target = vec![255; len];
+            copy(&source[..len], &mut target);
+            assert_eq!(target, source[..len]);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn windows_have_everything_that_is_wanted_once(
+            list in prop::collection::vec((0u64..5, 1u64..30), 0..12),
+            most in 1u64..40,
+        ) {
+            let (mut place, mut at) = (0, 0);
+            let wants: Vec<Want> = list.into_iter().map(|(gap, len)| {
+                let from = place + gap;
+                let want = Want { from, to: from + len, at };
+                (place, at) = (want.to, at + 4 * len + 8);
+                want
+            }).collect();
+            let each = |want: &Want| {
+                let (from, at) = (want.from, want.at);
+                (from..want.to).map(move |i| (i, at + 4 * (i - from))).collect::<Vec<_>>()
+            };
+            let expected: Vec<(u64, u64)> = wants.iter().flat_map(each).collect();
+            let mut found: Vec<(u64, u64)> = Vec::new();
+            each_window(&wants, 4, most, |window| {
+                let elements: u64 = window.iter().map(|want| want.to - want.from).sum();
+                assert!(elements <= most);
+                found.extend(window.iter().flat_map(each));
+                Ok(())
+            }).unwrap();
+            prop_assert_eq!(found, expected);
+        }
+    }
+}
