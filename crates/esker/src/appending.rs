@@ -166,7 +166,7 @@ impl Dataset {
     /// Reads what any rank has written before. Collective.
     fn read_log_together(&mut self, gets: &mut [Request<'_>]) -> Result<()> {
         if let Some(container) = &mut self.container
-            && container.see_all(&self.base, self.records)?
+            && container.see_all(&self.base, self.records, &self.io)?
         {
             return self.read_asking(gets);
         }

@@ -26,6 +26,7 @@ use esker_store::{Access, CreateMode, File, Lane, ReadPool, Store};
 use crate::base::{Base, broadcast_parts};
 use crate::error::{Error, Result};
 use crate::hints::LogFiles;
+use crate::io_thread::IoThread;
 use crate::log::{Index, Lengths, LogDamage, LogSource, LogWriter, Memo, View};
 use crate::report::Report;
 use distributed::Share;
@@ -59,7 +60,7 @@ pub(crate) struct Container {
     pub(crate) epoch: u64,
     pub(crate) view: Arc<View>,
     pool: Arc<ReadPool>,
-    seen: Mutex<Seen>,
+    seen: Arc<Mutex<Seen>>,
     /// Whether the index is distributed, which all ranks know alike, and this rank's part.
     distributed: bool,
     share: Option<Share>,
@@ -270,7 +271,7 @@ impl Container {
             epoch: 0,
             view,
             pool,
-            seen: Mutex::default(),
+            seen: Arc::default(),
             distributed: false,
             share: None,
             memo: Mutex::default(),
@@ -281,6 +282,32 @@ impl Container {
             committed: Vec::new(),
             replaced: Vec::new(),
         }
+    }
+
+    /// The same for another reader, with one index for both. Not while it is written, because then
+    /// there is what only the writer knows.
+    pub(crate) fn for_reading(&self) -> Option<Container> {
+        if self.own.is_some() {
+            return None;
+        }
+        Some(Container {
+            version: self.version,
+            sessions: self.sessions.clone(),
+            own: None,
+            epoch: self.epoch,
+            view: self.view.clone(),
+            pool: self.pool.clone(),
+            seen: self.seen.clone(),
+            distributed: false,
+            share: None,
+            memo: Mutex::default(),
+            together: self.together,
+            durable: self.durable,
+            settled: self.settled,
+            next: self.next,
+            committed: Vec::new(),
+            replaced: Vec::new(),
+        })
     }
 
     /// The version that this one builds on.
@@ -419,14 +446,14 @@ impl Container {
             }
             (seen.together, seen.lengths) = (self.together, lengths);
         }
-        damaged(base, &self.view.change().index)?;
+        damaged(base, &self.view.state().index)?;
         self.view.have_records(records);
         Ok(())
     }
 
     /// Makes everything that any rank has written visible to all. Gives whether that is by
     /// [`Container::ask`], because each rank has indexed a share, and not in the view. Collective.
-    pub(crate) fn see_all(&mut self, base: &Base, records: u64) -> Result<bool> {
+    pub(crate) fn see_all(&mut self, base: &Base, records: u64, io: &IoThread) -> Result<bool> {
         let flushed = self.own.as_ref().map_or(Ok(Lengths::default()), Own::flushed);
         let lengths = base.agree(flushed)?;
         self.together += 1;
@@ -434,7 +461,7 @@ impl Container {
         let seen = match self.distributed {
             true => {
                 self.view.have_records(records);
-                self.see_share(base)
+                self.see_share(base, io)
             }
             false => self.see(base, records),
         };
@@ -444,20 +471,21 @@ impl Container {
 
     /// Puts the logs of the version into the index, the first time that somebody reads.
     fn see_committed(&self, base: &Base, seen: &mut Seen) -> Result<()> {
+        if seen.committed {
+            return Ok(());
+        }
         let mut state = self.view.change();
-        if !seen.committed {
-            if seen.added == 0 {
-                for session in &self.sessions {
-                    for i in 0..session.logs.len() {
-                        state.index.add(self.source(base, session, i, false));
-                        seen.added += 1;
-                    }
+        if seen.added == 0 {
+            for session in &self.sessions {
+                for i in 0..session.logs.len() {
+                    state.index.add(self.source(base, session, i, false));
+                    seen.added += 1;
                 }
             }
-            // Whoever reads after a failure tries again.
-            state.index.catch_up(0..seen.added)?;
-            seen.committed = true;
         }
+        // Whoever reads after a failure tries again.
+        state.index.catch_up(0..seen.added)?;
+        seen.committed = true;
         Ok(())
     }
 

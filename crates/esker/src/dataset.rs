@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use esker_comm::{Communicator, CommunicatorExt};
@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::exchange::Buffers;
 use crate::fill::{fill_range, fill_records};
 use crate::hints::Hints;
+use crate::io_thread::IoThread;
 use crate::journal::{finish_redefinition, remove_journal, replace_header};
 use crate::numbering::Numbering;
 use crate::options::{CreateOptions, FillMode, OpenOptions};
@@ -62,6 +63,10 @@ pub struct Dataset {
     pub(crate) container: Option<Box<Container>>,
     /// The logs before the file, if there are any.
     pub(crate) burst: Option<Box<Burst>>,
+    /// What reads in the background look at.
+    pub(crate) reading: Mutex<Option<Arc<Dataset>>>,
+    /// Does what is begun in the background. Goes after it is done, and before what it uses.
+    pub(crate) io: IoThread,
 }
 
 impl Dataset {
@@ -173,6 +178,7 @@ impl Dataset {
         let buffers = Buffers::default();
         let is_raw = base.raw || container.is_some();
         let maps = if is_raw { Maps::default() } else { Maps::of(&header) };
+        let io = IoThread::new(format!("esker-io-{}", base.comm.rank()));
         Dataset {
             base,
             file,
@@ -188,6 +194,8 @@ impl Dataset {
             maps,
             container,
             burst: None,
+            reading: Mutex::default(),
+            io,
         }
     }
 
@@ -381,6 +389,8 @@ impl Dataset {
             let why = "attributes of a dataset whose ranks defined different things are changed in define mode";
             return Err(Error::NotAlike { path, why });
         }
+        // Reads that begin from now on see the change.
+        self.reading = Mutex::default();
         let mut header = self.header.clone();
         change(&mut header.schema).map_err(|e| self.base.schema_error(e))?;
         if let Some(container) = &mut self.container {
@@ -442,6 +452,8 @@ impl Dataset {
     pub fn redef(mut self) -> Result<Define> {
         self.base.require_writable("redefine")?;
         self.settle()?;
+        // What is being read may move.
+        self.io.drain();
         let Dataset { file, header, records, renamed, container, burst, .. } = self;
         let before = Before { file, header, records, renamed, container };
         Ok(Define::redefine(self.base, before, burst, self.numbering, self.fills))

@@ -127,7 +127,8 @@ impl View {
         View { path, under, state: RwLock::new(State::new(index, header)), scratch, decoded }
     }
 
-    fn state(&self) -> RwLockReadGuard<'_, State> {
+    /// To look at what is seen. Reads hold it while they read.
+    pub(crate) fn state(&self) -> RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
