@@ -15,12 +15,14 @@ pub enum Layout {
     BurstBuffer,
     /// A classic netCDF file of one blob for each variable and rank, with the map.
     Decomposed,
+    /// The same, with the blobs of each rank in a file of its own.
+    Subfiles,
 }
 
 impl Layout {
     /// All.
-    pub const ALL: [Layout; 4] =
-        [Layout::Canonical, Layout::Log, Layout::BurstBuffer, Layout::Decomposed];
+    pub const ALL: [Layout; 5] =
+        [Layout::Canonical, Layout::Log, Layout::BurstBuffer, Layout::Decomposed, Layout::Subfiles];
 
     /// The name by which users call it.
     pub fn name(self) -> &'static str {
@@ -29,6 +31,7 @@ impl Layout {
             Layout::Log => "log",
             Layout::BurstBuffer => "bb",
             Layout::Decomposed => "decomposed",
+            Layout::Subfiles => "subfiles",
         }
     }
 
@@ -41,7 +44,7 @@ impl Layout {
     pub(crate) fn extension(self) -> &'static str {
         match self {
             Layout::Log => "esk",
-            Layout::Canonical | Layout::BurstBuffer | Layout::Decomposed => "nc",
+            Layout::Canonical | Layout::BurstBuffer | Layout::Decomposed | Layout::Subfiles => "nc",
         }
     }
 
@@ -50,6 +53,12 @@ impl Layout {
         match self {
             Layout::Canonical | Layout::Decomposed => CreateOptions::new(),
             Layout::Log => CreateOptions::new().layout(esker::Layout::Log),
+            Layout::Subfiles => {
+                let mut hints = Hints::default();
+                // No more than there are ranks.
+                hints.set("nc_num_subfiles", &i32::MAX.to_string());
+                CreateOptions::new().hints(hints)
+            }
             Layout::BurstBuffer => {
                 let mut hints = Hints::default();
                 hints.set("nc_burst_buf", "enable");

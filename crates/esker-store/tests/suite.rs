@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use esker_store::{
-    Access, CountingStore, CreateMode, Fault, FaultyStore, GatedStore, LocalStore, MemoryStore, Store, suite,
+    Access, CountingStore, CreateMode, Fault, FaultyStore, GatedStore, LocalStore, MemoryStore,
+    Store, suite,
 };
 
 #[test]

@@ -60,7 +60,10 @@ fn the_program_goes_on_while_a_replay_waits_for_the_device() {
     assert_eq!(replay.progress(), (0, 0));
     store.open_gate();
     let replayed = replay.wait().unwrap();
-    assert_eq!((replayed.variables, replayed.file_len), (1, std::fs::metadata(&out).unwrap().len()));
+    assert_eq!(
+        (replayed.variables, replayed.file_len),
+        (1, std::fs::metadata(&out).unwrap().len())
+    );
     assert_eq!(read(&out), values());
 }
 

@@ -8,12 +8,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use esker_format::{Header, HeaderState, values};
+use esker_format::{Alignment, DataLayout, Header, HeaderState, values};
 use esker_store::{Access, CreateMode, File};
 
 use crate::base::Base;
 use crate::container::Container;
-use crate::decomposed::{NewMap, write_maps};
+use crate::decomposed::{Groups, NewMap, Spread, write_maps};
 use crate::define::Before;
 use crate::error::Result;
 use crate::fill::fill_range;
@@ -27,7 +27,12 @@ pub(crate) struct Committed {
     pub(crate) renamed: bool,
     /// What the file is a view of, if it is one.
     pub(crate) container: Option<Box<Container>>,
+    /// The file, if variables are in sub-files.
+    pub(crate) spread: Option<Arc<Spread>>,
 }
+
+/// Bytes that the header of a dataset with sub-files may grow by: it is never placed again.
+const AMENDS: u64 = 8 << 10;
 
 /// Commits a new dataset, in place of one that has its name. Collective.
 pub(crate) fn create(
@@ -35,20 +40,46 @@ pub(crate) fn create(
     header: &Header,
     fills: &[bool],
     maps: &[NewMap],
+    groups: Option<&Groups>,
 ) -> Result<Committed> {
     let name = base.new_path();
+    let disk = match groups {
+        None => None,
+        Some(groups) => {
+            let placed = groups.on_disk(&header.schema).and_then(|schema| {
+                let header_room = base.align.header_room.max(AMENDS);
+                let layout = DataLayout::place(&schema, &Alignment { header_room, ..base.align })?;
+                Ok(Header { schema, numrecs: header.numrecs, layout })
+            });
+            Some((groups, placed.map_err(|e| base.schema_error(e))?))
+        }
+    };
+    let stored = disk.as_ref().map_or(header, |(_, disk)| disk);
     let created = base.by_root(|| {
         let file = base.store.create(&name, CreateMode::Truncate)?;
-        file.write_at(0, &header.encode())?;
-        file.set_len(base.end_of(header, 0))?;
+        file.write_at(0, &stored.encode())?;
+        file.set_len(base.end_of(stored, 0))?;
         Ok(file)
     })?;
-    let filled = opened(base, &name, created).and_then(|file| {
-        fill_new_fixed(&*file, header, 0, fills, base)?;
-        write_maps(&*file, header, maps)?;
-        Ok(file)
-    });
-    let file = base.agree(filled)?;
+    let mut file = base.agree(opened(base, &name, created))?;
+    let spread = match disk {
+        None => None,
+        Some((groups, disk)) => {
+            // Before the file that names them.
+            let spread = Spread::new(base, file.clone(), (header, disk), groups.clone());
+            base.agree(spread.make(base))?;
+            let spread = Arc::new(spread);
+            file = spread.clone();
+            Some(spread)
+        }
+    };
+    let filled = fill_new_fixed(&*file, header, 0, fills, base)
+        .and_then(|()| write_maps(&*file, header, maps));
+    base.agree(filled)?;
+    if let Some(spread) = &spread {
+        base.agree(spread.name(base))?;
+        spread.are_named();
+    }
     base.by_root(|| {
         if base.store.exists(&base.path)? {
             // The name may reach the disk before the contents, and the old dataset would be lost.
@@ -57,7 +88,7 @@ pub(crate) fn create(
         journal::clear_journal(&*base.store, &base.path)?;
         Ok(base.store.rename(&name, &base.path)?)
     })?;
-    Ok(Committed { file, renamed: true, container: None })
+    Ok(Committed { file, renamed: true, container: None, spread })
 }
 
 /// The file that rank 0 has made, on every rank. An open file keeps being the same one when it
@@ -80,10 +111,10 @@ pub(crate) fn update(
     base.by_root(|| undo_failed_attempt(base, before))?;
     if stays(before, header) {
         in_place(base, before, header, fills, maps)?;
-        Ok(Committed { file: before.file.clone(), renamed: false, container: None })
+        Ok(Committed { file: before.file.clone(), renamed: false, container: None, spread: None })
     } else {
         let file = rebuild(base, before, header, fills, maps)?;
-        Ok(Committed { file, renamed: true, container: None })
+        Ok(Committed { file, renamed: true, container: None, spread: None })
     }
 }
 

@@ -19,15 +19,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use esker_comm::{CommunicatorExt, Message};
-use esker_format::Header;
 use esker_format::log::{Head, LogPart, Manifest, Session};
+use esker_format::{Header, Variable};
 use esker_store::{Access, CreateMode, File, Lane, ReadPool, Store};
 
 use crate::base::{Base, broadcast_parts};
 use crate::error::{Error, Result};
 use crate::hints::LogFiles;
 use crate::io_thread::IoThread;
-use crate::log::{Index, Lengths, LogDamage, LogSource, LogWriter, Memo, View};
+use crate::log::{FILTERS, Index, Lengths, LogDamage, LogSource, LogWriter, Memo, View};
 use crate::report::Report;
 use distributed::Share;
 
@@ -332,9 +332,42 @@ impl Container {
             }
             Ok(())
         })?;
+        self.require_filters(base, header)?;
         self.commit(base, header, false, report)?;
         self.view.change().set_header(header.clone());
         Ok(())
+    }
+
+    /// Fails if values that were written through filters could not be read any more. Collective.
+    fn require_filters(&self, base: &Base, header: &Header) -> Result<()> {
+        let Ok(before) = Header::decode(&self.committed, u64::MAX) else { return Ok(()) };
+        let filters = |variable: &Variable| variable.attrs.get(FILTERS).map(|a| a.values.clone());
+        let changed = before.schema.vars.iter().zip(header.schema.vars.iter()).enumerate();
+        let changed: Vec<(u64, &Variable)> = changed
+            .filter(|(_, (old, new))| {
+                let old = filters(old);
+                old.is_some() && old != filters(new)
+            })
+            .map(|(number, (_, new))| (number as u64, new))
+            .collect();
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let allowed = self.see(base, before.records(u64::MAX)).and_then(|()| {
+            let state = self.view.state();
+            for (number, variable) in changed {
+                if state.index.has_entries(number)? {
+                    let why = format!(
+                        "variable \"{}\": values were written through its filters, and without the \
+                         attribute {FILTERS} as it was they could not be read",
+                        variable.name
+                    );
+                    return Err(broken(&base.path, why));
+                }
+            }
+            Ok(())
+        });
+        base.agree(allowed)
     }
 
     /// Begins to write: makes this session's files. Collective.
@@ -501,6 +534,7 @@ impl Container {
             data: open(&data_path(&base.path, session, part.file), session.data_block),
             session: number.unwrap_or(self.sessions.len()) as u32,
             rank: part.rank,
+            identity: Some(session.identity),
             meta_len: (!growing).then_some(part.meta_len),
             data_len: (!growing).then_some(part.data_len),
             read: 0,

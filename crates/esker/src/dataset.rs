@@ -1,13 +1,13 @@
 //! A dataset in data mode: opening, asking, records, closing. What moves values is in `access`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use esker_comm::{Communicator, CommunicatorExt};
 use esker_format::{
-    DataLayout, Header, HeaderState, NumRecs, Schema, SchemaError, VarId, Variable,
+    Alignment, DataLayout, Header, HeaderState, NumRecs, Schema, SchemaError, VarId, Variable,
 };
 use esker_store::{Access, File};
 
@@ -16,7 +16,7 @@ use crate::burst::Burst;
 use crate::commit::Committed;
 use crate::common::Common;
 use crate::container::{self, Container};
-use crate::decomposed::Maps;
+use crate::decomposed::{DecompositionError, Groups, Maps, Spread};
 use crate::define::{Before, Define, aligned};
 use crate::error::{Error, Result};
 use crate::exchange::Buffers;
@@ -63,6 +63,8 @@ pub struct Dataset {
     pub(crate) container: Option<Box<Container>>,
     /// The logs before the file, if there are any.
     pub(crate) burst: Option<Box<Burst>>,
+    /// The file, if variables are in sub-files.
+    pub(crate) spread: Option<Arc<Spread>>,
     /// What reads in the background look at.
     pub(crate) reading: Mutex<Option<Arc<Dataset>>>,
     /// Does what is begun in the background. Goes after it is done, and before what it uses.
@@ -134,12 +136,13 @@ impl Dataset {
             }
         };
         let records = header.records(file_len);
+        let (file, header, spread) = joined(&base, file, header)?;
         let fills = vec![None; header.schema.vars.len()];
         let burst = match options.burst {
             true => Burst::start(&base)?,
             false => None,
         };
-        let committed = Committed { file, renamed: false, container: None };
+        let committed = Committed { file, renamed: false, container: None, spread };
         let mut dataset = Dataset::new(base, (committed, header, records), fills, None);
         dataset.stand_behind(burst);
         Ok(dataset)
@@ -156,7 +159,7 @@ impl Dataset {
         };
         let fills = vec![None; header.schema.vars.len()];
         let (file, container) = (container.view.clone(), Some(Box::new(container)));
-        let committed = Committed { file, renamed: false, container };
+        let committed = Committed { file, renamed: false, container, spread: None };
         Ok(Dataset::new(base, (committed, header, records), fills, None))
     }
 
@@ -173,7 +176,7 @@ impl Dataset {
     ) -> Dataset {
         static EPOCHS: AtomicU64 = AtomicU64::new(0);
         let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed);
-        let Committed { file, renamed, container } = committed;
+        let Committed { file, renamed, container, spread } = committed;
         let (report, machine) = (Report::default(), OnceLock::new());
         let buffers = Buffers::default();
         let is_raw = base.raw || container.is_some();
@@ -194,6 +197,7 @@ impl Dataset {
             maps,
             container,
             burst: None,
+            spread,
             reading: Mutex::default(),
             io,
         }
@@ -307,6 +311,7 @@ impl Dataset {
         if self.container.is_some() {
             return self.commit_container(true);
         }
+        self.settle_subfiles()?;
         let clock = Instant::now();
         let mut synced = self.file.sync().map_err(Error::from);
         if let (Ok(()), Some(burst)) = (&synced, &mut self.burst) {
@@ -335,9 +340,15 @@ impl Dataset {
             return Ok(());
         }
         let found = self.base.by_root(|| {
-            let (header, _) = read_header(&self.base.path, &*self.file)?;
-            let same = header.schema == self.header.schema && header.layout == self.header.layout;
-            Ok(if same { header.records(self.file.len()?) } else { self.records })
+            let file = self.spread.as_ref().map_or(&self.file, |spread| spread.main());
+            let (header, _) = read_header(&self.base.path, &**file)?;
+            let is =
+                |known: &Header| header.schema == known.schema && header.layout == known.layout;
+            let same = match &self.spread {
+                Some(spread) => is(&spread.disk()),
+                None => is(&self.header),
+            };
+            Ok(if same { header.records(file.len()?) } else { self.records })
         })?;
         self.records = self.base.comm.max_u64(found.unwrap_or(0))?;
         Ok(())
@@ -400,6 +411,9 @@ impl Dataset {
             self.header = header;
             return Ok(());
         }
+        if let Some(spread) = self.spread.clone() {
+            return self.amend_spread(&spread, header);
+        }
         header.layout.header_len = header.encode().len() as u64;
         let room = header.layout.places.iter().map(|p| p.begin).min();
         if header.layout.places.len() != header.schema.vars.len()
@@ -431,6 +445,62 @@ impl Dataset {
         Ok(())
     }
 
+    /// The same where the header that is stored is another.
+    fn amend_spread(&mut self, spread: &Spread, header: Header) -> Result<()> {
+        let schema = spread.on_disk(&header.schema).map_err(|e| self.base.schema_error(e))?;
+        let old = spread.disk().clone();
+        let mut disk = Header { schema, numrecs: self.header.numrecs, layout: old.layout.clone() };
+        disk.layout.header_len = disk.encode().len() as u64;
+        let room = disk.layout.places.iter().map(|p| p.begin).min();
+        let is_same = disk.layout.places.len() == disk.schema.vars.len();
+        if !is_same || room.is_some_and(|first| disk.layout.header_len > first) {
+            let why = "the header has no room for this change";
+            return Err(Error::NotAlike { path: self.base.path.clone(), why });
+        }
+        let (main, bytes) = (spread.main(), disk.encode());
+        self.base.by_root(|| {
+            let mut old = vec![0; old.layout.header_len as usize];
+            let n = main.read_at(0, &mut old)?;
+            old.truncate(n);
+            if old == bytes {
+                return Ok(());
+            }
+            replace_header(&*self.base.store, &self.base.path, &**main, old, &bytes)
+        })?;
+        *spread.disk() = disk;
+        self.header = header;
+        if !self.base.raw {
+            self.maps = Maps::of(&self.header);
+        }
+        Ok(())
+    }
+
+    /// Makes the sub-files, if there are any, what readers count on. Collective.
+    fn settle_subfiles(&self) -> Result<()> {
+        match &self.spread {
+            None => Ok(()),
+            Some(spread) => self.base.agree(spread.settle(&self.base, self.records)),
+        }
+    }
+
+    /// The sub-files of decomposed variables, and which of the ranks that wrote them each is for;
+    /// none where everything is in one file.
+    pub fn subfiles(&self) -> Vec<(PathBuf, std::ops::Range<u64>)> {
+        let Some(spread) = &self.spread else { return Vec::new() };
+        let ranks = self.decompositions().iter().map(|map| map.ranks).max().unwrap_or(0);
+        spread.paths().into_iter().zip(spread.groups().ranks(ranks)).collect()
+    }
+
+    /// Whether a file with this header has sub-files.
+    pub fn has_subfiles(header: &Header) -> bool {
+        !matches!(Groups::expanded(&header.schema), Ok(None))
+    }
+
+    /// What is wrong with sub-files: those that are missing, cut short, or of another dataset.
+    pub fn subfile_faults(&self) -> Vec<(PathBuf, String)> {
+        self.spread.as_ref().map_or(Vec::new(), |spread| spread.faults())
+    }
+
     /// Closes the dataset. Collective. Everything is in the file already but the records that
     /// independent writes of several ranks have made; dropping a dataset would lose those.
     pub fn close(mut self) -> Result<()> {
@@ -442,6 +512,7 @@ impl Dataset {
             return self.commit_container(false);
         }
         self.base.by_root(|| self.extend_file(self.records))?;
+        self.settle_subfiles()?;
         match self.burst.take() {
             Some(burst) => burst.remove(&self.base),
             None => Ok(()),
@@ -451,6 +522,10 @@ impl Dataset {
     /// Goes back to define mode. Collective.
     pub fn redef(mut self) -> Result<Define> {
         self.base.require_writable("redefine")?;
+        if self.spread.is_some() {
+            let why = "the definitions of a dataset with sub-files are final: `esker copy` makes one file of it";
+            return Err(Error::NotAlike { path: self.base.path.clone(), why });
+        }
         self.settle()?;
         // What is being read may move.
         self.io.drain();
@@ -586,6 +661,31 @@ impl Dataset {
         let name = format!("{name:?}");
         Error::NoSuchVariable { path: self.base.path.clone(), name, hint }
     }
+}
+
+/// A file with its sub-files, if it has any, and the header of both together.
+fn joined(
+    base: &Base,
+    main: Arc<dyn File>,
+    disk: Header,
+) -> Result<(Arc<dyn File>, Header, Option<Arc<Spread>>)> {
+    let damaged = |why: String| Error::Decomposition {
+        path: base.path.clone(),
+        what: "its sub-files".to_string(),
+        source: DecompositionError::Damaged(why),
+    };
+    let Some((schema, groups)) = Groups::expanded(&disk.schema).map_err(damaged)? else {
+        return Ok((main, disk, None));
+    };
+    let layout = DataLayout::place(&schema, &Alignment::default());
+    let layout = layout.map_err(|e| base.schema_error(e))?;
+    let header = Header { schema, numrecs: disk.numrecs, layout };
+    let records = disk.records(0);
+    let spread = Arc::new(Spread::new(base, main, (&header, disk), groups));
+    if base.writable {
+        base.by_root(|| spread.require_records(records))?;
+    }
+    Ok((spread.clone(), header, Some(spread)))
 }
 
 /// The header and its bytes, after an interrupted redefinition was dealt with.

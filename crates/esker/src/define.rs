@@ -17,7 +17,7 @@ use crate::commit::{self, Committed};
 use crate::common::Common;
 use crate::container::{self, Container};
 use crate::dataset::Dataset;
-use crate::decomposed::NewMap;
+use crate::decomposed::{Groups, NewMap};
 use crate::error::{Error, Result};
 use crate::hints::{Hints, Layout};
 use crate::log::{FILTERS, Filtered};
@@ -45,6 +45,8 @@ pub struct Define {
     before: Option<Before>,
     /// The logs before the file, if there are any.
     burst: Option<Box<Burst>>,
+    /// The sub-files of decomposed variables, if there will be any.
+    pub(crate) groups: Option<Groups>,
     /// Files that hold the place of a new dataset until it is committed.
     placeholders: Vec<PathBuf>,
     /// Whether something was renamed or deleted, which cannot be merged.
@@ -112,6 +114,7 @@ impl Define {
             fills: Vec::new(),
             before: None,
             burst: None,
+            groups: None,
             placeholders,
             removed: false,
             maps: Vec::new(),
@@ -143,7 +146,19 @@ impl Define {
         };
         let (before, placeholders, maps) = (Some(before), Vec::new(), Vec::new());
         let removed = false;
-        Define { base, schema, file_order, fills, before, burst, placeholders, removed, maps }
+        let groups = None;
+        Define {
+            base,
+            schema,
+            file_order,
+            fills,
+            before,
+            burst,
+            groups,
+            placeholders,
+            removed,
+            maps,
+        }
     }
 
     /// The file.
@@ -401,7 +416,10 @@ impl Define {
         let layout = layout.map_err(|e| self.base.schema_error(e))?;
         let header = Header { schema, numrecs: NumRecs::Count(records), layout };
         let committed = match &self.before {
-            None => commit::create(&self.base, &header, &fills, &self.maps)?,
+            None => {
+                let groups = self.groups.as_ref();
+                commit::create(&self.base, &header, &fills, &self.maps, groups)?
+            }
             Some(before) => commit::update(&self.base, before, &header, &fills, &self.maps)?,
         };
         Ok((committed, header, own_fills))
@@ -428,7 +446,7 @@ impl Define {
         match defined {
             Ok(()) => {
                 let file = container.view.clone();
-                Ok(Committed { file, renamed: false, container: Some(container) })
+                Ok(Committed { file, renamed: false, container: Some(container), spread: None })
             }
             Err(error) => {
                 // What was open stays open, and the definition can be corrected.

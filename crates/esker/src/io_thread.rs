@@ -36,10 +36,7 @@ impl IoThread {
 
     /// Begins a piece of work. It is done even if nobody waits for it; here and now, if the
     /// system has no thread to give.
-    pub fn start<T, E>(
-        &self,
-        work: impl FnOnce() -> Result<T, E> + Send + 'static,
-    ) -> Pending<T, E>
+    pub fn start<T, E>(&self, work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Pending<T, E>
     where
         T: Send + 'static,
         E: Send + 'static,

@@ -85,7 +85,8 @@ impl Dataset {
         let mut base = self.base.clone();
         base.writable = false;
         base.raw |= self.container.is_some();
-        let committed = Committed { file, renamed: false, container: container.map(Box::new) };
+        let (container, spread) = (container.map(Box::new), self.spread.clone());
+        let committed = Committed { file, renamed: false, container, spread };
         let state = (committed, self.header.clone(), self.records);
         let dataset = Arc::new(Dataset::new(base, state, Vec::new(), None));
         *kept = Some(dataset.clone());

@@ -195,7 +195,10 @@ fn what_is_wrong_is_told_by_the_wait() {
     let ds = Dataset::open(dir.path().join("run.nc")).unwrap();
     let file = std::fs::OpenOptions::new().write(true).open(dir.path().join("run.nc")).unwrap();
     file.set_len(4000).unwrap();
-    assert!(matches!(ds.get_start::<f64>(F, &slab(900, 1000)).wait(), Err(Error::ShortFile { .. })));
+    assert!(matches!(
+        ds.get_start::<f64>(F, &slab(900, 1000)).wait(),
+        Err(Error::ShortFile { .. })
+    ));
     assert_eq!(ds.get_start::<f64>(F, &slab(0, 5)).wait().unwrap(), numbers(0, 5));
 }
 

@@ -90,7 +90,8 @@ impl Dataset {
         let mut lower_base = base.clone();
         lower_base.comm = base.comm.duplicate()?;
         let header = self.header.clone();
-        let committed = Committed { file: self.file.clone(), renamed: false, container: None };
+        let committed =
+            Committed { file: self.file.clone(), renamed: false, container: None, spread: None };
         let existing = burst.records;
         let mut lower =
             Dataset::new(lower_base, (committed, header, existing), self.fills.clone(), None);
