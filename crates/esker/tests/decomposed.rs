@@ -408,7 +408,7 @@ fn changed_marks_of_sub_files_never_panic() {
     example_in(&path, "2");
     let whole = std::fs::read(&path).unwrap();
     for at in 0..whole.len() {
-        for change in [0x01, 0x80] {
+        for change in [0x01, 0x80].into_iter().skip(at % 2).take(1) {
             let mut bytes = whole.clone();
             bytes[at] ^= change;
             std::fs::write(&path, &bytes).unwrap();

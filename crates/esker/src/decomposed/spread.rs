@@ -256,6 +256,14 @@ impl Spread {
         Err(self.failed(&self.path, why).into())
     }
 
+    /// The records that the file says there are.
+    fn records(&self) -> Stored<u64> {
+        let version = self.header.schema.version;
+        let mut bytes = Header::numrecs_bytes(version, NumRecs::Count(0));
+        self.main.read_at(Header::NUMRECS_OFFSET, &mut bytes)?;
+        Ok(bytes.iter().fold(0u64, |n, byte| n << 8 | u64::from(*byte)))
+    }
+
     /// What is wrong with each sub-file; nothing of those that are as they should be.
     pub(crate) fn faults(&self) -> Vec<(PathBuf, String)> {
         let mut faults = Vec::new();
@@ -379,7 +387,7 @@ impl File for Spread {
             let part = &mut buf[done..done + len as usize];
             match place {
                 Where::Nowhere => {
-                    if offset + done as u64 >= self.len()? {
+                    if !self.writable && offset + done as u64 >= self.len()? {
                         return Ok(done);
                     }
                     part.fill(0);
@@ -387,15 +395,20 @@ impl File for Spread {
                 Where::Main(at) => {
                     let n = self.main.read_at(at, part)?;
                     if n < part.len() {
-                        return Ok(done + n);
+                        let missing = at + n as u64;
+                        if !self.writable || missing < self.disk().data_end(self.records()?) {
+                            return Ok(done + n);
+                        }
+                        // As below; what follows may have been filled already.
+                        part[n..].fill(0);
                     }
                 }
                 Where::Sub(sub, at) => {
                     let n = sub.file.read_at(at, part)?;
-                    if n < part.len() && offset + done as u64 >= self.len()? {
-                        return Ok(done);
-                    }
                     if n < part.len() && !self.writable {
+                        if offset + done as u64 >= self.len()? {
+                            return Ok(done);
+                        }
                         let why = format!(
                             "it ends at byte {}, before values that the dataset has in it",
                             at + n as u64
@@ -433,12 +446,8 @@ impl File for Spread {
     }
 
     fn len(&self) -> Stored<u64> {
-        let disk = self.disk();
-        let mut bytes = Header::numrecs_bytes(disk.schema.version, NumRecs::Count(0));
-        self.main.read_at(Header::NUMRECS_OFFSET, &mut bytes)?;
-        let records = bytes.iter().fold(0u64, |n, byte| n << 8 | u64::from(*byte));
-        let (there, needed) = (self.main.len()?, disk.data_end(records));
-        drop(disk);
+        let records = self.records()?;
+        let (there, needed) = (self.main.len()?, self.disk().data_end(records));
         let end = self.header.data_end(records);
         if there < needed {
             return Ok(there);
