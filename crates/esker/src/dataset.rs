@@ -136,13 +136,12 @@ impl Dataset {
             }
         };
         let records = header.records(file_len);
-        let (file, header, spread) = joined(&base, file, header)?;
+        let (committed, header) = joined(&base, file, header)?;
         let fills = vec![None; header.schema.vars.len()];
         let burst = match options.burst {
             true => Burst::start(&base)?,
             false => None,
         };
-        let committed = Committed { file, renamed: false, container: None, spread };
         let mut dataset = Dataset::new(base, (committed, header, records), fills, None);
         dataset.stand_behind(burst);
         Ok(dataset)
@@ -668,14 +667,15 @@ fn joined(
     base: &Base,
     main: Arc<dyn File>,
     disk: Header,
-) -> Result<(Arc<dyn File>, Header, Option<Arc<Spread>>)> {
+) -> Result<(Committed, Header)> {
     let damaged = |why: String| Error::Decomposition {
         path: base.path.clone(),
         what: "its sub-files".to_string(),
         source: DecompositionError::Damaged(why),
     };
     let Some((schema, groups)) = Groups::expanded(&disk.schema).map_err(damaged)? else {
-        return Ok((main, disk, None));
+        let committed = Committed { file: main, renamed: false, container: None, spread: None };
+        return Ok((committed, disk));
     };
     let layout = DataLayout::place(&schema, &Alignment::default());
     let layout = layout.map_err(|e| base.schema_error(e))?;
@@ -685,7 +685,9 @@ fn joined(
     if base.writable {
         base.by_root(|| spread.require_records(records))?;
     }
-    Ok((spread.clone(), header, Some(spread)))
+    let file = spread.clone();
+    let committed = Committed { file, renamed: false, container: None, spread: Some(spread) };
+    Ok((committed, header))
 }
 
 /// The header and its bytes, after an interrupted redefinition was dealt with.
