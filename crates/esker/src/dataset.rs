@@ -663,11 +663,7 @@ impl Dataset {
 }
 
 /// A file with its sub-files, if it has any, and the header of both together.
-fn joined(
-    base: &Base,
-    main: Arc<dyn File>,
-    disk: Header,
-) -> Result<(Committed, Header)> {
+fn joined(base: &Base, main: Arc<dyn File>, disk: Header) -> Result<(Committed, Header)> {
     let damaged = |why: String| Error::Decomposition {
         path: base.path.clone(),
         what: "its sub-files".to_string(),

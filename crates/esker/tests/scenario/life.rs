@@ -565,7 +565,7 @@ impl Life {
         if shape.contains(&0) {
             return;
         }
-        let way = self.dice.below(5);
+        let way = self.dice.below(6);
         for owner in 0..self.comm.size() {
             let slab = random_slab(&mut self.dice, &shape);
             let some = chosen(&mut self.dice, &slab, &shape);
@@ -602,10 +602,9 @@ impl Life {
         let kind = if small { kind } else { widest(model.ty) };
         let (var, ty, name) = (model.var, model.ty, model.name.clone());
         let all = way.is_multiple_of(2);
-        let later = way == 1 && self.dice.one_in(2);
         let ds = self.ds();
         let found = match way {
-            1 if later => {
+            5 => {
                 // Somebody else's comes first, and one is for nobody.
                 let first = Buffer::start(kind, ds, var, &selection);
                 drop(ds.get_values_start(var, &selection));
