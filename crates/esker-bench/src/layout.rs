@@ -17,12 +17,20 @@ pub enum Layout {
     Decomposed,
     /// A classic netCDF file of chunked variables.
     Chunked,
+    /// The same, with the blobs of each rank in a file of its own.
+    Subfiles,
 }
 
 impl Layout {
     /// All.
-    pub const ALL: [Layout; 5] =
-        [Layout::Canonical, Layout::Log, Layout::BurstBuffer, Layout::Decomposed, Layout::Chunked];
+    pub const ALL: [Layout; 6] = [
+        Layout::Canonical,
+        Layout::Log,
+        Layout::BurstBuffer,
+        Layout::Decomposed,
+        Layout::Chunked,
+        Layout::Subfiles,
+    ];
 
     /// The name by which users call it.
     pub fn name(self) -> &'static str {
@@ -32,6 +40,7 @@ impl Layout {
             Layout::BurstBuffer => "bb",
             Layout::Decomposed => "decomposed",
             Layout::Chunked => "chunked",
+            Layout::Subfiles => "subfiles",
         }
     }
 
@@ -44,7 +53,11 @@ impl Layout {
     pub(crate) fn extension(self) -> &'static str {
         match self {
             Layout::Log => "esk",
-            Layout::Canonical | Layout::BurstBuffer | Layout::Decomposed | Layout::Chunked => "nc",
+            Layout::Canonical
+            | Layout::BurstBuffer
+            | Layout::Decomposed
+            | Layout::Chunked
+            | Layout::Subfiles => "nc",
         }
     }
 
@@ -53,6 +66,12 @@ impl Layout {
         match self {
             Layout::Canonical | Layout::Decomposed | Layout::Chunked => CreateOptions::new(),
             Layout::Log => CreateOptions::new().layout(esker::Layout::Log),
+            Layout::Subfiles => {
+                let mut hints = Hints::default();
+                // No more than there are ranks.
+                hints.set("nc_num_subfiles", &i32::MAX.to_string());
+                CreateOptions::new().hints(hints)
+            }
             Layout::BurstBuffer => {
                 let mut hints = Hints::default();
                 hints.set("nc_burst_buf", "enable");

@@ -28,7 +28,7 @@ pub(crate) fn write(
 ) -> Result<(Phases, Value), WorkerError> {
     let rank = &plan.ranks[comm.rank()];
     let maps = match layout {
-        Layout::Decomposed => Maps::of(plan),
+        Layout::Decomposed | Layout::Subfiles => Maps::of(plan),
         _ => Maps::default(),
     };
     let selections = Selections::of(rank, &maps);

@@ -42,10 +42,12 @@ impl Library {
             Library::Esker(Ranks::Threads, Layout::Decomposed) => "esker-decomposed",
             Library::Esker(Ranks::Threads, Layout::Chunked) => "esker-chunked",
             Library::Esker(Ranks::Mpi, Layout::Chunked) => "esker-mpi-chunked",
+            Library::Esker(Ranks::Threads, Layout::Subfiles) => "esker-subfiles",
             Library::Esker(Ranks::Mpi, Layout::Canonical) => "esker-mpi",
             Library::Esker(Ranks::Mpi, Layout::Log) => "esker-mpi-log",
             Library::Esker(Ranks::Mpi, Layout::BurstBuffer) => "esker-mpi-bb",
             Library::Esker(Ranks::Mpi, Layout::Decomposed) => "esker-mpi-decomposed",
+            Library::Esker(Ranks::Mpi, Layout::Subfiles) => "esker-mpi-subfiles",
             Library::Capi => "esker-capi",
             Library::Peer(peer) => peer.name(),
         }
@@ -488,6 +490,9 @@ fn stored(path: &Path) -> u64 {
 
 /// Removes a file or a folder. One that failed has left nothing.
 fn remove(path: &Path) {
+    for (subfile, _) in esker::Dataset::open(path).map_or(Vec::new(), |ds| ds.subfiles()) {
+        let _ = fs::remove_file(subfile);
+    }
     let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
 }
 

@@ -4,7 +4,7 @@
 //! here knows of variables or ranks. [`LocalStore`] is the file system, [`MemoryStore`] keeps
 //! everything in memory and forgets what was not synced when a test says that the power went,
 //! and decorators add behaviour to any store: [`FaultyStore`] fails, tears or stops at a chosen
-//! call, [`CountingStore`] counts calls and bytes.
+//! call, [`CountingStore`] counts calls and bytes, [`GatedStore`] lets calls wait.
 //!
 //! ```
 //! use esker_store::{Access, CreateMode, MemoryStore, Store};
@@ -26,6 +26,7 @@
 mod count;
 mod error;
 mod fault;
+mod gate;
 mod lane;
 mod local;
 mod memory;
@@ -40,6 +41,7 @@ use std::sync::Arc;
 pub use count::{CountingStore, Counts};
 pub use error::{Result, StoreError};
 pub use fault::{Fault, FaultyStore};
+pub use gate::GatedStore;
 pub use lane::Lane;
 pub use local::LocalStore;
 pub use memory::MemoryStore;

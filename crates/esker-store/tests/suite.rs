@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use esker_store::{
-    Access, CountingStore, CreateMode, Fault, FaultyStore, LocalStore, MemoryStore, Store, suite,
+    Access, CountingStore, CreateMode, Fault, FaultyStore, GatedStore, LocalStore, MemoryStore,
+    Store, suite,
 };
 
 #[test]
@@ -20,6 +21,7 @@ fn memory_keeps_the_contract() {
 #[test]
 fn decorators_keep_the_contract() {
     suite::store(&CountingStore::new(MemoryStore::default()), Path::new("dir"));
+    suite::store(&GatedStore::new(MemoryStore::default()), Path::new("dir"));
     suite::store(&FaultyStore::new(MemoryStore::default(), u64::MAX, Fault::Kill), Path::new("d"));
 }
 

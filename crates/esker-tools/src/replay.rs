@@ -24,10 +24,14 @@
 //! assert_eq!(ds.get::<i16>(ds.var("t")?, &Selection::all())?, [-32767, 1, 2, 3, -32767]);
 //! # Ok(()) }
 //! ```
+//!
+//! [`replay_start`] does it while the program goes on.
+
+mod background;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
@@ -36,6 +40,8 @@ use esker_comm::{CommunicatorExt, Disagreement, Message};
 use esker_store::{Access, CreateMode, File, LocalStore, Store, StoreError};
 
 use crate::Progress;
+
+pub use background::{Replaying, replay_start};
 
 /// How to replay.
 #[derive(Debug, Clone)]
@@ -103,6 +109,13 @@ pub enum ReplayError {
         path: PathBuf,
     },
 
+    /// [`Replaying::cancel`] was called.
+    #[error("{}: the replay was cancelled", path.display())]
+    Cancelled {
+        /// The output that was not made.
+        path: PathBuf,
+    },
+
     /// There is a file of the output's name.
     #[error("{}: it exists already, and is not to be replaced", path.display())]
     Exists {
@@ -139,6 +152,17 @@ pub fn replay(
     options: &ReplayOptions,
     progress: &mut dyn Progress,
 ) -> Result<Replayed> {
+    replay_unless(&AtomicBool::new(false), input, output, options, progress)
+}
+
+/// The same until it is `cancelled`.
+fn replay_unless(
+    cancelled: &AtomicBool,
+    input: &Path,
+    output: &Path,
+    options: &ReplayOptions,
+    progress: &mut dyn Progress,
+) -> Result<Replayed> {
     let open = OpenOptions::new()
         .store(options.store.clone())
         .comm(options.comm.clone())
@@ -159,7 +183,13 @@ pub fn replay(
     let threads = options.threads.unwrap_or_else(cores).max(1);
     let copied = agree(&*comm, growth.open(options)).and_then(|file| {
         let share = share(len, &*comm);
-        let copied = copy(&*source, &*file, share, threads, options.block, progress);
+        let next = Next { at: AtomicU64::new(share.0), end: share.1, cancelled };
+        let copied = copy(&*source, &*file, next, threads, options.block, progress);
+        // What is complete is not given up any more.
+        let copied = copied.and_then(|is_whole| match is_whole {
+            true => Ok(()),
+            false => Err(ReplayError::Cancelled { path: output.to_path_buf() }),
+        });
         let synced = copied.and_then(|()| match options.sync {
             true => Ok(file.sync()?),
             false => Ok(()),
@@ -300,18 +330,25 @@ impl Growth {
     }
 }
 
-/// Copies `from..to` on several threads.
+/// What is left to copy.
+struct Next<'a> {
+    at: AtomicU64,
+    end: u64,
+    cancelled: &'a AtomicBool,
+}
+
+/// Copies what is left on several threads. Gives whether that was everything.
 fn copy(
     source: &dyn File,
     target: &dyn File,
-    (from, to): (u64, u64),
+    next: Next<'_>,
     threads: usize,
     block: usize,
     progress: &mut dyn Progress,
-) -> Result<()> {
-    let total = to - from;
+) -> Result<bool> {
+    let Next { at: next, end: to, cancelled } = next;
+    let total = to - next.load(Ordering::Relaxed);
     let block = (block.max(4096) as u64).min(total.max(1));
-    let next = AtomicU64::new(from);
     let (told, heard) = mpsc::channel::<u64>();
     progress.progress(0, total);
     thread::scope(|scope| {
@@ -319,7 +356,7 @@ fn copy(
             let mut buffer = vec![0; block as usize];
             loop {
                 let at = next.fetch_add(block, Ordering::Relaxed);
-                if at >= to {
+                if at >= to || cancelled.load(Ordering::Relaxed) {
                     return Ok(());
                 }
                 let part = &mut buffer[..block.min(to - at) as usize];
@@ -347,7 +384,8 @@ fn copy(
             progress.progress(done, total);
         }
         // A thread that panicked has a bug to show, which the scope does.
-        workers.into_iter().filter_map(|worker| worker.join().ok()).collect::<Result<()>>()
+        workers.into_iter().filter_map(|worker| worker.join().ok()).collect::<Result<()>>()?;
+        Ok(done == total)
     })
 }
 

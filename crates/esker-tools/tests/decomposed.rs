@@ -8,11 +8,11 @@ use std::process::Command;
 use std::sync::Arc;
 
 use esker::{
-    Communicator, CreateOptions, Dataset, DimId, DimLen, ExternalType, OpenOptions, Owner,
+    Communicator, CreateOptions, Dataset, DimId, DimLen, ExternalType, Hints, OpenOptions, Owner,
     Requests, Selection, SelfComm, VarId,
 };
 use esker_tools::Unseen;
-use esker_tools::check::{CheckOptions, Verdict, check};
+use esker_tools::check::{CheckOptions, Finding, Verdict, check};
 use esker_tools::copy::{CopyOptions, canonical, copy};
 
 /// A recorded map: a shape, and the runs of each recorded rank as (first element, length).
@@ -92,8 +92,21 @@ const KINDS: [(ExternalType, bool); 3] =
 
 /// Writes the case's variables, decomposed or ordinary. Collective.
 fn write(maps: &[Recorded], comm: Arc<dyn Communicator>, path: &Path, decomposed: bool) {
+    write_in("0", maps, comm, path, decomposed);
+}
+
+/// The same in so many sub-files.
+fn write_in(
+    subfiles: &str,
+    maps: &[Recorded],
+    comm: Arc<dyn Communicator>,
+    path: &Path,
+    decomposed: bool,
+) {
     let (rank, ranks) = (comm.rank(), comm.size());
-    let mut def = Dataset::create(path, CreateOptions::new().comm(comm)).unwrap();
+    let mut hints = Hints::default();
+    hints.set("nc_num_subfiles", subfiles);
+    let mut def = Dataset::create(path, CreateOptions::new().comm(comm).hints(hints)).unwrap();
     let time = def.add_dim("time", DimLen::Unlimited).unwrap();
     def.put_attr(Owner::Global, "title", "a case").unwrap();
     let mut vars: Vec<(VarId, usize, bool)> = Vec::new();
@@ -284,4 +297,46 @@ fn a_plain_copy_keeps_blobs_and_maps() {
     let names: Vec<String> =
         Dataset::open(&three).unwrap().schema().dims.iter().map(|d| d.name.to_string()).collect();
     assert_eq!(names, ["x"]);
+}
+
+#[test]
+fn a_copy_of_sub_files_is_the_file_without_them() {
+    let Some(maps) = recorded("f") else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let path = |what: &str| dir.path().join(format!("{what}.nc"));
+    let (ordinary, one, spread) = (path("ordinary"), path("one"), path("spread"));
+    esker::launch(4, |comm| write(&maps, comm, &ordinary, false));
+    esker::launch(4, |comm| write(&maps, comm, &one, true));
+    for subfiles in ["1", "3", "-1"] {
+        esker::launch(4, |comm| write_in(subfiles, &maps, comm, &spread, true));
+        esker::launch(3, |comm| compare(comm, &spread, &ordinary, true));
+        let made = path("canonical");
+        esker::launch(2, |comm| {
+            canonical(&spread, &made, &CopyOptions::default(), comm, &mut Unseen).unwrap();
+        });
+        assert!(std::fs::read(&made).unwrap() == std::fs::read(&ordinary).unwrap());
+        for buffer in [100_000, 16 << 20] {
+            let options = CopyOptions { buffer, ..CopyOptions::default() };
+            copy(&spread, &made, &options, &mut Unseen).unwrap();
+            assert!(std::fs::read(&made).unwrap() == std::fs::read(&one).unwrap());
+        }
+    }
+    esker::launch(4, |comm| write_in("3", &maps, comm, &spread, true));
+    let options = CheckOptions { read_data: true, ..CheckOptions::default() };
+    let report = check(&spread, &options, &mut Unseen).unwrap();
+    // Room for the header, and nothing else.
+    assert!(report.findings.iter().all(|f| f.code == "gap"), "{:?}", report.findings);
+    for name in ["spread", "spread.0", "spread.1", "spread.2"] {
+        assert_eq!(check(path(name), &options, &mut Unseen).unwrap().verdict(), Verdict::Valid);
+        if let Some(output) = peers::run("ncvalidator", &["-q"], &path(name)) {
+            assert!(output.status.success(), "{output:?}");
+        }
+    }
+    std::fs::remove_file(path("spread.1")).unwrap();
+    let report = check(&spread, &options, &mut Unseen).unwrap();
+    assert_eq!(report.verdict(), Verdict::Invalid);
+    let named = |f: &Finding| f.code == "subfile" && f.to_string().contains("spread.1.nc");
+    assert!(report.findings.iter().any(named), "{:?}", report.findings);
+    let error = copy(&spread, &path("canonical"), &CopyOptions::default(), &mut Unseen);
+    assert!(error.unwrap_err().to_string().contains("spread.1.nc"));
 }

@@ -211,7 +211,7 @@ impl Dataset {
         if let Some(container) = &mut self.container {
             container.stand_together(&self.base, logs)?;
             if container.distributed {
-                seen = container.see_share(&self.base, self.records);
+                seen = container.see_share(&self.base, self.records, &self.io);
                 self.base.agree(seen)?;
                 return self.read_asking(gets, extents, plan);
             }

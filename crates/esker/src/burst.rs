@@ -19,7 +19,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use esker_format::Header;
 use esker_store::File;
 
-pub use background::FlushToken;
 pub use recover::{RecoverOptions, Recovery, recover};
 
 use self::background::Flight;
@@ -156,6 +155,11 @@ impl Burst {
         (limit > 0 && payload > limit) || pairs.iter().any(Pair::is_full)
     }
 
+    /// Whether there is room for a second pair of logs.
+    fn has_a_slot(&mut self) -> bool {
+        self.pairs().iter().filter(|pair| !pair.beside).count() < 2
+    }
+
     fn has_entries(&mut self) -> bool {
         self.pairs().iter().any(|pair| pair.writer.payload() > 0)
     }
@@ -178,6 +182,11 @@ impl Burst {
         for pair in pairs.iter_mut() {
             pair.writer.flush(&mut Report::default())?;
             lengths.push(pair.writer.lengths());
+        }
+        if seen.logs && seen.lengths == lengths {
+            // Without waiting for whoever reads just now.
+            view.have_records(records);
+            return Ok(Some(view.clone()));
         }
         let mut state = view.change();
         if !seen.logs {
@@ -288,6 +297,8 @@ impl Dataset {
             return Ok(());
         }
         self.land()?;
+        // Reads in the background look at what is cut then.
+        self.io.drain();
         let Some(mut burst) = self.burst.take() else { return Ok(()) };
         let outcome = self.flush_logs(&mut burst);
         self.burst = Some(burst);

@@ -8,13 +8,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use esker_format::{Header, HeaderState, values};
+use esker_format::{Alignment, DataLayout, Header, HeaderState, values};
 use esker_store::{Access, CreateMode, File};
 
 use crate::base::Base;
 use crate::chunked::{Heap, HeapFile, Placing, remove_others, tables_file, write_block};
 use crate::container::Container;
-use crate::decomposed::{NewMap, write_maps};
+use crate::decomposed::{Groups, NewMap, Spread, write_maps};
 use crate::define::Before;
 use crate::error::Result;
 use crate::fill::fill_range;
@@ -31,6 +31,8 @@ pub(crate) struct Committed {
     pub(crate) container: Option<Box<Container>>,
     /// The heap of its chunked variables, if it has any.
     pub(crate) heap: Option<Heap>,
+    /// The file, if variables are in sub-files.
+    pub(crate) spread: Option<Arc<Spread>>,
 }
 
 /// What is to be committed.
@@ -42,14 +44,16 @@ pub(crate) struct New<'n> {
     pub(crate) maps: &'n [NewMap],
     /// The chunked variables, if there are any.
     pub(crate) placing: Option<&'n Placing>,
+    /// The ranks that share sub-files, if there are any.
+    pub(crate) groups: Option<&'n Groups>,
 }
 
 impl New<'_> {
     /// The length that a file has at least with so many records.
-    fn end(&self, base: &Base, records: u64) -> u64 {
+    fn end(&self, base: &Base, header: &Header, records: u64) -> u64 {
         let inside = self.placing.filter(|p| p.stem.is_none());
         let heap = inside.map_or(0, |p| p.heap.begin + p.heap.end.unwrap_or(0));
-        base.end_of(self.header, records).max(heap)
+        base.end_of(header, records).max(heap)
     }
 
     /// Writes the tables that are new.
@@ -61,23 +65,51 @@ impl New<'_> {
     }
 }
 
+/// Bytes that the header of a dataset with sub-files may grow by: it is never placed again.
+const AMENDS: u64 = 8 << 10;
+
 /// Commits a new dataset, in place of one that has its name. Collective.
 pub(crate) fn create(base: &Base, new: &New<'_>) -> Result<Committed> {
-    let New { header, fills, maps, .. } = *new;
+    let New { header, fills, maps, groups, .. } = *new;
     let name = base.new_path();
+    let disk = match groups {
+        None => None,
+        Some(groups) => {
+            let placed = groups.on_disk(&header.schema).and_then(|schema| {
+                let header_room = base.align.header_room.max(AMENDS);
+                let layout = DataLayout::place(&schema, &Alignment { header_room, ..base.align })?;
+                Ok(Header { schema, numrecs: header.numrecs, layout })
+            });
+            Some((groups, placed.map_err(|e| base.schema_error(e))?))
+        }
+    };
+    let stored = disk.as_ref().map_or(header, |(_, disk)| disk);
     let created = base.by_root(|| {
         let file = base.store.create(&name, CreateMode::Truncate)?;
-        file.write_at(0, &header.encode())?;
-        file.set_len(new.end(base, 0))?;
+        file.write_at(0, &stored.encode())?;
+        file.set_len(new.end(base, stored, 0))?;
         new.write_tables(base, &*file)?;
         Ok(file)
     })?;
-    let filled = opened(base, &name, created).and_then(|file| {
-        fill_new_fixed(&*file, header, 0, fills, base)?;
-        write_maps(&*file, header, maps)?;
-        Ok(file)
-    });
-    let file = base.agree(filled)?;
+    let mut file = base.agree(opened(base, &name, created))?;
+    let spread = match disk {
+        None => None,
+        Some((groups, disk)) => {
+            // Before the file that names them.
+            let spread = Spread::new(base, file.clone(), (header, disk), groups.clone());
+            base.agree(spread.make(base))?;
+            let spread = Arc::new(spread);
+            file = spread.clone();
+            Some(spread)
+        }
+    };
+    let filled = fill_new_fixed(&*file, header, 0, fills, base)
+        .and_then(|()| write_maps(&*file, header, maps));
+    base.agree(filled)?;
+    if let Some(spread) = &spread {
+        base.agree(spread.name(base))?;
+        spread.are_named();
+    }
     base.by_root(|| {
         if base.store.exists(&base.path)? {
             // The name may reach the disk before the contents, and the old dataset would be lost.
@@ -90,7 +122,7 @@ pub(crate) fn create(base: &Base, new: &New<'_>) -> Result<Committed> {
         }
         Ok(())
     })?;
-    Ok(Committed { file, renamed: true, container: None, heap: None })
+    Ok(Committed { file, renamed: true, container: None, heap: None, spread })
 }
 
 /// The file that rank 0 has made, on every rank. An open file keeps being the same one when it
@@ -106,13 +138,14 @@ fn opened(base: &Base, name: &Path, mine: Option<Arc<dyn File>>) -> Result<Arc<d
 pub(crate) fn update(base: &Base, before: &Before, new: &New<'_>) -> Result<Committed> {
     base.by_root(|| undo_failed_attempt(base, before))?;
     let heap_stays = new.placing.is_none_or(|placing| placing.moved.is_none());
+    let (container, heap, spread) = (None, None, None);
     if heap_stays && stays(before, new.header) {
         in_place(base, before, new)?;
         let (file, renamed) = (before.file.clone(), false);
-        Ok(Committed { file, renamed, container: None, heap: None })
+        Ok(Committed { file, renamed, container, heap, spread })
     } else {
         let file = rebuild(base, before, new)?;
-        Ok(Committed { file, renamed: true, container: None, heap: None })
+        Ok(Committed { file, renamed: true, container, heap, spread })
     }
 }
 
@@ -144,7 +177,7 @@ fn in_place(base: &Base, before: &Before, new: &New<'_>) -> Result<()> {
     let file = &*before.file;
     // Where the new variables are there was nothing, for a reader of the old header.
     base.by_root(|| {
-        let end = new.end(base, before.records);
+        let end = new.end(base, header, before.records);
         if file.len()? < end {
             file.set_len(end)?;
         }
@@ -193,13 +226,13 @@ fn rebuild(base: &Base, before: &Before, new: &New<'_>) -> Result<Arc<dyn File>>
 }
 
 fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<Arc<dyn File>> {
-    let New { header, fills, maps, placing } = *new;
+    let New { header, fills, maps, placing, .. } = *new;
     let name = base.new_path();
     let created = base.by_root(|| {
         let file = base.store.create(&name, CreateMode::Truncate)?;
         base.store.copy_permissions(&base.path, &name)?;
         file.write_at(0, &header.encode())?;
-        file.set_len(new.end(base, before.records))?;
+        file.set_len(new.end(base, header, before.records))?;
         new.write_tables(base, &*file)?;
         Ok(file)
     })?;

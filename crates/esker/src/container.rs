@@ -19,14 +19,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use esker_comm::{CommunicatorExt, Message};
-use esker_format::Header;
 use esker_format::log::{Head, LogPart, Manifest, Session};
+use esker_format::{Header, Variable};
 use esker_store::{Access, CreateMode, File, Lane, ReadPool, Store};
 
 use crate::base::{Base, broadcast_parts};
 use crate::error::{Error, Result};
 use crate::hints::LogFiles;
-use crate::log::{Index, Lengths, LogDamage, LogSource, LogWriter, Memo, View};
+use crate::log::{FILTERS, Index, Lengths, LogDamage, LogSource, LogWriter, Memo, View};
 use crate::report::Report;
 use distributed::Share;
 
@@ -59,7 +59,7 @@ pub(crate) struct Container {
     pub(crate) epoch: u64,
     pub(crate) view: Arc<View>,
     pool: Arc<ReadPool>,
-    seen: Mutex<Seen>,
+    seen: Arc<Mutex<Seen>>,
     /// Whether the index is distributed, which all ranks know alike, and this rank's part.
     pub(crate) distributed: bool,
     share: Option<Share>,
@@ -283,7 +283,7 @@ impl Container {
             epoch: 0,
             view,
             pool,
-            seen: Mutex::default(),
+            seen: Arc::default(),
             distributed: false,
             share: None,
             memo: Mutex::default(),
@@ -294,6 +294,32 @@ impl Container {
             committed: Vec::new(),
             replaced: Vec::new(),
         }
+    }
+
+    /// The same for another reader, with one index for both. Not while it is written, because then
+    /// there is what only the writer knows.
+    pub(crate) fn for_reading(&self) -> Option<Container> {
+        if self.own.is_some() {
+            return None;
+        }
+        Some(Container {
+            version: self.version,
+            sessions: self.sessions.clone(),
+            own: None,
+            epoch: self.epoch,
+            view: self.view.clone(),
+            pool: self.pool.clone(),
+            seen: self.seen.clone(),
+            distributed: false,
+            share: None,
+            memo: Mutex::default(),
+            together: self.together,
+            durable: self.durable,
+            settled: self.settled,
+            next: self.next,
+            committed: Vec::new(),
+            replaced: Vec::new(),
+        })
     }
 
     /// The version that this one builds on.
@@ -318,9 +344,42 @@ impl Container {
             }
             Ok(())
         })?;
+        self.require_filters(base, header)?;
         self.commit(base, header, false, report)?;
         self.view.change().set_header(header.clone());
         Ok(())
+    }
+
+    /// Fails if values that were written through filters could not be read any more. Collective.
+    fn require_filters(&self, base: &Base, header: &Header) -> Result<()> {
+        let Ok(before) = Header::decode(&self.committed, u64::MAX) else { return Ok(()) };
+        let filters = |variable: &Variable| variable.attrs.get(FILTERS).map(|a| a.values.clone());
+        let changed = before.schema.vars.iter().zip(header.schema.vars.iter()).enumerate();
+        let changed: Vec<(u64, &Variable)> = changed
+            .filter(|(_, (old, new))| {
+                let old = filters(old);
+                old.is_some() && old != filters(new)
+            })
+            .map(|(number, (_, new))| (number as u64, new))
+            .collect();
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let allowed = self.see(base, before.records(u64::MAX)).and_then(|()| {
+            let state = self.view.state();
+            for (number, variable) in changed {
+                if state.index.has_entries(number)? {
+                    let why = format!(
+                        "variable \"{}\": values were written through its filters, and without the \
+                         attribute {FILTERS} as it was they could not be read",
+                        variable.name
+                    );
+                    return Err(broken(&base.path, why));
+                }
+            }
+            Ok(())
+        });
+        base.agree(allowed)
     }
 
     /// Begins to write: makes this session's files. Collective.
@@ -474,20 +533,21 @@ impl Container {
 
     /// Puts the logs of the version into the index, the first time that somebody reads.
     fn see_committed(&self, base: &Base, seen: &mut Seen) -> Result<()> {
-        if !seen.committed {
-            let mut state = self.view.change();
-            if seen.added == 0 {
-                for session in &self.sessions {
-                    for i in 0..session.logs.len() {
-                        state.index.add(self.source(base, session, i, false));
-                        seen.added += 1;
-                    }
+        if seen.committed {
+            return Ok(());
+        }
+        let mut state = self.view.change();
+        if seen.added == 0 {
+            for session in &self.sessions {
+                for i in 0..session.logs.len() {
+                    state.index.add(self.source(base, session, i, false));
+                    seen.added += 1;
                 }
             }
-            // Whoever reads after a failure tries again.
-            state.index.catch_up(0..seen.added)?;
-            seen.committed = true;
         }
+        // Whoever reads after a failure tries again.
+        state.index.catch_up(0..seen.added)?;
+        seen.committed = true;
         Ok(())
     }
 
@@ -503,6 +563,7 @@ impl Container {
             data: open(&data_path(&base.path, session, part.file), session.data_block),
             session: number.unwrap_or(self.sessions.len()) as u32,
             rank: part.rank,
+            identity: Some(session.identity),
             meta_len: (!growing).then_some(part.meta_len),
             data_len: (!growing).then_some(part.data_len),
             read: 0,

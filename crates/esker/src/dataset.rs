@@ -1,13 +1,13 @@
 //! A dataset in data mode: opening, asking, records, closing. What moves values is in `access`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use esker_comm::{Communicator, CommunicatorExt};
 use esker_format::{
-    DataLayout, Header, HeaderState, NumRecs, Schema, SchemaError, VarId, Variable,
+    Alignment, DataLayout, Header, HeaderState, NumRecs, Schema, SchemaError, VarId, Variable,
 };
 use esker_store::{Access, File};
 
@@ -17,12 +17,13 @@ use crate::chunked::{Chunked, classic_of};
 use crate::commit::Committed;
 use crate::common::Common;
 use crate::container::{self, Container};
-use crate::decomposed::Maps;
+use crate::decomposed::{DecompositionError, Groups, Maps, Spread};
 use crate::define::{Before, Define, aligned};
 use crate::error::{Error, Result};
 use crate::exchange::Buffers;
 use crate::fill::{fill_range, fill_records};
 use crate::hints::Hints;
+use crate::io_thread::IoThread;
 use crate::journal::{finish_redefinition, remove_journal, replace_header};
 use crate::numbering::Numbering;
 use crate::options::{CreateOptions, FillMode, OpenOptions};
@@ -68,6 +69,12 @@ pub struct Dataset {
     pub(crate) container: Option<Box<Container>>,
     /// The logs before the file, if there are any.
     pub(crate) burst: Option<Box<Burst>>,
+    /// The file, if variables are in sub-files.
+    pub(crate) spread: Option<Arc<Spread>>,
+    /// What reads in the background look at.
+    pub(crate) reading: Mutex<Option<Arc<Dataset>>>,
+    /// Does what is begun in the background. Goes after it is done, and before what it uses.
+    pub(crate) io: IoThread,
 }
 
 impl Dataset {
@@ -140,12 +147,12 @@ impl Dataset {
             }
         };
         let records = header.records(file_len);
+        let (committed, header) = joined(&base, file, header)?;
         let fills = vec![None; header.schema.vars.len()];
         let burst = match options.burst {
             true => Burst::start(&base)?,
             false => None,
         };
-        let committed = Committed { file, renamed: false, container: None, heap: None };
         let mut dataset = Dataset::new(base, (committed, header, records), fills, None);
         dataset.stand_behind(burst);
         Ok(dataset)
@@ -162,7 +169,7 @@ impl Dataset {
         };
         let fills = vec![None; header.schema.vars.len()];
         let (file, container) = (container.view.clone(), Some(Box::new(container)));
-        let committed = Committed { file, renamed: false, container, heap: None };
+        let committed = Committed { file, renamed: false, container, heap: None, spread: None };
         Ok(Dataset::new(base, (committed, header, records), fills, None))
     }
 
@@ -178,12 +185,13 @@ impl Dataset {
         numbering: Option<Numbering>,
     ) -> Dataset {
         let epoch = new_epoch();
-        let Committed { file, renamed, container, .. } = committed;
+        let Committed { file, renamed, container, spread, .. } = committed;
         let (report, machine) = (Report::default(), OnceLock::new());
         let buffers = Buffers::default();
         let is_raw = base.raw || container.is_some();
         let maps = if is_raw { Maps::default() } else { Maps::of(&header) };
         let chunked = if is_raw { None } else { Chunked::of(&header, &base) };
+        let io = IoThread::new(format!("esker-io-{}", base.comm.rank()));
         Dataset {
             base,
             file,
@@ -201,6 +209,9 @@ impl Dataset {
             chunked,
             container,
             burst: None,
+            spread,
+            reading: Mutex::default(),
+            io,
         }
     }
 
@@ -345,6 +356,7 @@ impl Dataset {
             return self.commit_container(true);
         }
         self.settle_chunks()?;
+        self.settle_subfiles()?;
         let clock = Instant::now();
         let files = self.chunked.as_ref().and_then(|chunked| chunked.files.as_ref());
         let synced = files.map_or(Ok(()), |files| files.sync());
@@ -379,9 +391,15 @@ impl Dataset {
         }
         self.forget_chunks();
         let found = self.base.by_root(|| {
-            let (header, _) = read_header(&self.base.path, &*self.file)?;
-            let same = header.schema == self.header.schema && header.layout == self.header.layout;
-            Ok(if same { header.records(self.file.len()?) } else { self.records })
+            let file = self.spread.as_ref().map_or(&self.file, |spread| spread.main());
+            let (header, _) = read_header(&self.base.path, &**file)?;
+            let is =
+                |known: &Header| header.schema == known.schema && header.layout == known.layout;
+            let same = match &self.spread {
+                Some(spread) => is(&spread.disk()),
+                None => is(&self.header),
+            };
+            Ok(if same { header.records(file.len()?) } else { self.records })
         })?;
         self.records = self.base.comm.max_u64(found.unwrap_or(0))?;
         Ok(())
@@ -436,6 +454,8 @@ impl Dataset {
             let why = "attributes of a dataset whose ranks defined different things are changed in define mode";
             return Err(Error::NotAlike { path, why });
         }
+        // Reads that begin from now on see the change.
+        self.reading = Mutex::default();
         let mut header = self.header.clone();
         change(&mut header.schema).map_err(|e| self.base.schema_error(e))?;
         self.require_same_chunks(&header.schema)?;
@@ -445,6 +465,9 @@ impl Dataset {
             container.define(&self.base, &header, &mut self.report)?;
             self.header = header;
             return Ok(());
+        }
+        if let Some(spread) = self.spread.clone() {
+            return self.amend_spread(&spread, header);
         }
         header.layout.header_len = header.encode().len() as u64;
         let room = header.layout.places.iter().map(|p| p.begin).min();
@@ -478,6 +501,62 @@ impl Dataset {
         Ok(())
     }
 
+    /// The same where the header that is stored is another.
+    fn amend_spread(&mut self, spread: &Spread, header: Header) -> Result<()> {
+        let schema = spread.on_disk(&header.schema).map_err(|e| self.base.schema_error(e))?;
+        let old = spread.disk().clone();
+        let mut disk = Header { schema, numrecs: self.header.numrecs, layout: old.layout.clone() };
+        disk.layout.header_len = disk.encode().len() as u64;
+        let room = disk.layout.places.iter().map(|p| p.begin).min();
+        let is_same = disk.layout.places.len() == disk.schema.vars.len();
+        if !is_same || room.is_some_and(|first| disk.layout.header_len > first) {
+            let why = "the header has no room for this change";
+            return Err(Error::NotAlike { path: self.base.path.clone(), why });
+        }
+        let (main, bytes) = (spread.main(), disk.encode());
+        self.base.by_root(|| {
+            let mut old = vec![0; old.layout.header_len as usize];
+            let n = main.read_at(0, &mut old)?;
+            old.truncate(n);
+            if old == bytes {
+                return Ok(());
+            }
+            replace_header(&*self.base.store, &self.base.path, &**main, old, &bytes)
+        })?;
+        *spread.disk() = disk;
+        self.header = header;
+        if !self.base.raw {
+            self.maps = Maps::of(&self.header);
+        }
+        Ok(())
+    }
+
+    /// Makes the sub-files, if there are any, what readers count on. Collective.
+    fn settle_subfiles(&self) -> Result<()> {
+        match &self.spread {
+            None => Ok(()),
+            Some(spread) => self.base.agree(spread.settle(&self.base, self.records)),
+        }
+    }
+
+    /// The sub-files of decomposed variables, and which of the ranks that wrote them each is for;
+    /// none where everything is in one file.
+    pub fn subfiles(&self) -> Vec<(PathBuf, std::ops::Range<u64>)> {
+        let Some(spread) = &self.spread else { return Vec::new() };
+        let ranks = self.decompositions().iter().map(|map| map.ranks).max().unwrap_or(0);
+        spread.paths().into_iter().zip(spread.groups().ranks(ranks)).collect()
+    }
+
+    /// Whether a file with this header has sub-files.
+    pub fn has_subfiles(header: &Header) -> bool {
+        !matches!(Groups::expanded(&header.schema), Ok(None))
+    }
+
+    /// What is wrong with sub-files: those that are missing, cut short, or of another dataset.
+    pub fn subfile_faults(&self) -> Vec<(PathBuf, String)> {
+        self.spread.as_ref().map_or(Vec::new(), |spread| spread.faults())
+    }
+
     /// Closes the dataset. Collective. Everything is in the file already but the records that
     /// independent writes of several ranks have made; dropping a dataset would lose those.
     pub fn close(mut self) -> Result<()> {
@@ -490,6 +569,7 @@ impl Dataset {
         }
         self.settle_chunks()?;
         self.base.by_root(|| self.extend_file(self.records))?;
+        self.settle_subfiles()?;
         match self.burst.take() {
             Some(burst) => burst.remove(&self.base),
             None => Ok(()),
@@ -499,9 +579,15 @@ impl Dataset {
     /// Goes back to define mode. Collective.
     pub fn redef(mut self) -> Result<Define> {
         self.base.require_writable("redefine")?;
+        if self.spread.is_some() {
+            let why = "the definitions of a dataset with sub-files are final: `esker copy` makes one file of it";
+            return Err(Error::NotAlike { path: self.base.path.clone(), why });
+        }
         self.settle()?;
         self.settle_chunks()?;
         self.know_heap()?;
+        // What is being read may move.
+        self.io.drain();
         let Dataset { file, header, records, renamed, container, chunked, burst, .. } = self;
         let before = Before { file, header, records, renamed, container, chunked };
         Ok(Define::redefine(self.base, before, burst, self.numbering, self.fills))
@@ -640,6 +726,32 @@ impl Dataset {
 fn new_epoch() -> u64 {
     static EPOCHS: AtomicU64 = AtomicU64::new(0);
     EPOCHS.fetch_add(1, Ordering::Relaxed)
+}
+
+/// A file with its sub-files, if it has any, and the header of both together.
+fn joined(base: &Base, main: Arc<dyn File>, disk: Header) -> Result<(Committed, Header)> {
+    let damaged = |why: String| Error::Decomposition {
+        path: base.path.clone(),
+        what: "its sub-files".to_string(),
+        source: DecompositionError::Damaged(why),
+    };
+    let Some((schema, groups)) = Groups::expanded(&disk.schema).map_err(damaged)? else {
+        let committed =
+            Committed { file: main, renamed: false, container: None, heap: None, spread: None };
+        return Ok((committed, disk));
+    };
+    let layout = DataLayout::place(&schema, &Alignment::default());
+    let layout = layout.map_err(|e| base.schema_error(e))?;
+    let header = Header { schema, numrecs: disk.numrecs, layout };
+    let records = disk.records(0);
+    let spread = Arc::new(Spread::new(base, main, (&header, disk), groups));
+    if base.writable {
+        base.by_root(|| spread.require_records(records))?;
+    }
+    let file = spread.clone();
+    let spread = Some(spread);
+    let committed = Committed { file, renamed: false, container: None, heap: None, spread };
+    Ok((committed, header))
 }
 
 /// The header and its bytes, after an interrupted redefinition was dealt with.

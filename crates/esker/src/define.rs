@@ -18,7 +18,7 @@ use crate::commit::{self, Committed};
 use crate::common::Common;
 use crate::container::{self, Container};
 use crate::dataset::Dataset;
-use crate::decomposed::NewMap;
+use crate::decomposed::{Groups, NewMap};
 use crate::error::{Error, Result};
 use crate::hints::{ChunkFiles, Hints, Layout};
 use crate::log::{FILTERS, Filtered};
@@ -46,6 +46,8 @@ pub struct Define {
     before: Option<Before>,
     /// The logs before the file, if there are any.
     burst: Option<Box<Burst>>,
+    /// The sub-files of decomposed variables, if there will be any.
+    pub(crate) groups: Option<Groups>,
     /// Files that hold the place of a new dataset until it is committed.
     placeholders: Vec<PathBuf>,
     /// Whether something was renamed or deleted, which cannot be merged.
@@ -131,6 +133,7 @@ impl Define {
             fills: Vec::new(),
             before: None,
             burst: None,
+            groups: None,
             placeholders,
             removed: false,
             maps: Vec::new(),
@@ -162,7 +165,19 @@ impl Define {
         };
         let (before, placeholders, maps) = (Some(before), Vec::new(), Vec::new());
         let removed = false;
-        Define { base, schema, file_order, fills, before, burst, placeholders, removed, maps }
+        let groups = None;
+        Define {
+            base,
+            schema,
+            file_order,
+            fills,
+            before,
+            burst,
+            groups,
+            placeholders,
+            removed,
+            maps,
+        }
     }
 
     /// The file.
@@ -448,6 +463,7 @@ impl Define {
             fills: &fills,
             maps: &self.maps,
             placing: placing.as_ref(),
+            groups: self.groups.as_ref(),
         };
         let mut committed = match &self.before {
             None => commit::create(&self.base, &new)?,
@@ -490,7 +506,8 @@ impl Define {
         match defined {
             Ok(()) => {
                 let file = container.view.clone();
-                Ok(Committed { file, renamed: false, container: Some(container), heap: None })
+                let container = Some(container);
+                Ok(Committed { file, renamed: false, container, heap: None, spread: None })
             }
             Err(error) => {
                 // What was open stays open, and the definition can be corrected.

@@ -134,6 +134,8 @@ pub struct Hints {
     pub(crate) layout: Layout,
     /// `esker_log_files`: which ranks share the files of a log.
     pub(crate) log_files: LogFiles,
+    /// `nc_num_subfiles`: files for the blobs of decomposed variables; -1 for one for each node.
+    pub(crate) subfiles: i32,
     /// `esker_index`: who indexes the logs.
     pub(crate) index: WhereIndexed,
     /// `nc_burst_buf`: whether what is written to a classic file goes into a log first.
@@ -189,6 +191,7 @@ impl Default for Hints {
             ibuf_size: 16 << 20,
             layout: Layout::Classic,
             log_files: LogFiles::Process,
+            subfiles: 0,
             index: WhereIndexed::Automatic,
             index_memory: 256 << 20,
             burst_buf: Switch::Disable,
@@ -412,7 +415,17 @@ const TABLE: &[Hint] = &[
     ignored_hint!("nc_header_read_chunk_size"),
     ignored_hint!("nc_data_move_chunk_size"),
     ignored_hint!("nc_in_place_swap"),
-    ignored_hint!("nc_num_subfiles"),
+    Hint {
+        name: "nc_num_subfiles",
+        set: |h, v| match v.trim().parse() {
+            Ok(count @ -1..=i32::MAX) => {
+                h.subfiles = count;
+                Ok(())
+            }
+            _ => Err("it is neither a number nor -1".to_string()),
+        },
+        get: |h| Some(h.subfiles.to_string()),
+    },
     ignored_hint!("pnetcdf_subfiling"),
     ignored_hint!("nc_hash_size_dim"),
     ignored_hint!("nc_hash_size_var"),

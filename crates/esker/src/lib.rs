@@ -79,6 +79,7 @@ pub mod guide {}
 #[doc = include_str!("../../../docs/log.md")]
 pub mod log_guide {}
 mod hints;
+mod io_thread;
 mod journal;
 mod log;
 mod memory;
@@ -88,7 +89,9 @@ pub mod nearest;
 mod numbering;
 mod options;
 mod pattern;
+mod pending;
 mod plan;
+mod reading;
 mod recovery;
 mod report;
 mod request;
@@ -103,7 +106,7 @@ mod wire;
 
 pub use access::Outcomes;
 pub use base::read_header_noting;
-pub use burst::{FlushToken, RecoverOptions, Recovery, recover};
+pub use burst::{RecoverOptions, Recovery, recover};
 pub use chunked::policy as owners;
 pub use chunked::{Chunking, StoredChunk};
 pub use dataset::Dataset;
@@ -117,6 +120,7 @@ pub use esker_format::{
     Values, VarId, Variable, Version, values,
 };
 pub use hints::{Automatic, Hints, Layout};
+pub use io_thread::IoThread;
 pub use journal::{
     clear_journal, finish_redefinition, journal_path, new_path, read_journal, remove_journal,
     replace_header,
@@ -124,6 +128,7 @@ pub use journal::{
 pub use log::LogDamage;
 pub use memory::MemoryLayout;
 pub use options::{CreateOptions, FillMode, OpenOptions};
+pub use pending::Pending;
 pub use recovery::{
     ContainerFacts, ContainerRecoverOptions, ContainerRecovery, Examination, FaultKind, LogFault,
     RecoveredLog, SessionFacts, Superseded, TornTail, container_facts, container_header, examine,

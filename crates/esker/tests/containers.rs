@@ -693,3 +693,114 @@ fn ranks_of_a_node_that_were_never_committed_are_recovered() {
     assert!(fixed.iter().enumerate().all(|(i, v)| *v == i as i32 / X as i32), "{fixed:?}");
     assert_eq!(recover(&store).made, None);
 }
+
+#[test]
+fn the_filters_of_values_that_were_written_stay() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.esk");
+    esker::launch(2, |comm| {
+        let rank = comm.rank() as u64;
+        let options = CreateOptions::new().comm(comm.clone()).layout(Layout::Log);
+        let mut def = Dataset::create(&path, options).unwrap();
+        let x = def.add_dim("x", DimLen::Fixed(200)).unwrap();
+        let [written, empty] =
+            ["written", "empty"].map(|name| def.add_var(name, ExternalType::Float, &[x]).unwrap());
+        def.set_filters(written, "shuffle zstd,3").unwrap();
+        def.set_filters(empty, "deflate,6").unwrap();
+        let mut ds = def.enddef().unwrap();
+        let (mine, values) = (Selection::slab(&[0], &[100]), vec![2.5f32; 100]);
+        if rank == 1 {
+            // Nobody but this rank knows.
+            ds.put(written, &mine, &values).unwrap();
+        }
+        // In data mode.
+        let refused = |outcome: Result<(), Error>| {
+            let error = outcome.unwrap_err().to_string();
+            let why = "\"written\": values were written through its filters";
+            assert!(error.contains(why) || error.contains("rank 1 failed"), "{error}");
+        };
+        let owner = esker::Owner::Var(written);
+        refused(ds.amend(|schema| schema.put_attr(owner, "__filters", "zstd,3".into())));
+        refused(ds.amend(|schema| schema.del_attr(owner, "__filters").map(drop)));
+        refused(ds.amend(|schema| schema.rename_attr(owner, "__filters", "filters")));
+        ds.amend(|schema| schema.put_attr(owner, "units", "K".into())).unwrap();
+        ds.amend(|schema| schema.put_attr(empty.into(), "__filters", "zstd,3".into())).unwrap();
+        assert_eq!(ds.get_all::<f32>(written, &mine).unwrap(), values);
+        ds.close().unwrap();
+        // In define mode, also when values are of an earlier session.
+        let options = OpenOptions::new().writable(true).comm(comm.clone());
+        let mut def = Dataset::open_with(&path, options).unwrap().redef().unwrap();
+        def.rename_attr(written, "__filters", "filters").unwrap();
+        let error = def.enddef().unwrap_err();
+        assert!(error.error.to_string().contains("could not be read"), "{}", error.error);
+        let mut def = error.define;
+        def.rename_attr(written, "filters", "__filters").unwrap();
+        def.del_attr(empty, "__filters").unwrap();
+        let mut ds = def.enddef().unwrap();
+        ds.put_all(empty, &mine, &values).unwrap();
+        assert_eq!(ds.get_all::<f32>(written, &mine).unwrap(), values);
+        assert_eq!(ds.get_all::<f32>(empty, &mine).unwrap(), values);
+        ds.close().unwrap();
+    });
+}
+
+#[test]
+fn a_log_that_was_swapped_for_another_is_noticed_by_every_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.esk");
+    for turn in 0..2 {
+        esker::launch(2, |comm| {
+            let rank = comm.rank() as u64;
+            let mut ds = match turn {
+                0 => {
+                    let options = CreateOptions::new().comm(comm).layout(Layout::Log);
+                    let mut def = Dataset::create(&path, options).unwrap();
+                    let x = def.add_dim("x", DimLen::Fixed(100)).unwrap();
+                    def.add_var("f", ExternalType::Int, &[x]).unwrap();
+                    def.enddef().unwrap()
+                }
+                _ => {
+                    Dataset::open_with(&path, OpenOptions::new().writable(true).comm(comm)).unwrap()
+                }
+            };
+            let mine = Selection::slab(&[50 * rank], &[50]);
+            ds.put_all(VarId(0), &mine, &[7 + rank as i32; 50]).unwrap();
+            ds.close().unwrap();
+        });
+    }
+    let segments = path.join("segments");
+    let mut names: Vec<PathBuf> =
+        std::fs::read_dir(&segments).unwrap().map(|entry| entry.unwrap().path()).collect();
+    names.sort();
+    let is_of = |path: &&PathBuf, rank: u32, kind: &str| {
+        path.to_str().unwrap().ends_with(&format!(".{rank}.{kind}"))
+    };
+    let of = |rank, kind| names.iter().find(|path| is_of(path, rank, kind)).unwrap();
+    let other_session = |rank, kind| names.iter().rfind(|path| is_of(path, rank, kind)).unwrap();
+    let read = || Dataset::open(&path).unwrap().get::<i32>(VarId(0), &Selection::all());
+    assert_eq!(read().unwrap(), [[7; 50], [8; 50]].concat());
+    for (first, second) in
+        [(of(0, "meta"), of(1, "meta")), (of(0, "meta"), other_session(0, "meta"))]
+    {
+        assert_eq!(
+            std::fs::metadata(first).unwrap().len(),
+            std::fs::metadata(second).unwrap().len()
+        );
+        let data = |path: &Path| path.with_extension("data");
+        let swap = |a: &Path, b: &Path| {
+            let away = dir.path().join("away");
+            std::fs::rename(a, &away).unwrap();
+            std::fs::rename(b, a).unwrap();
+            std::fs::rename(&away, b).unwrap();
+        };
+        // Both files, so that every checksum is right.
+        swap(first, second);
+        swap(&data(first), &data(second));
+        let error = read().unwrap_err().to_string();
+        assert!(error.contains("the log of rank 0 is damaged"), "{error}");
+        assert!(error.contains("its metadata log is that of rank"), "{error}");
+        swap(first, second);
+        swap(&data(first), &data(second));
+        assert_eq!(read().unwrap(), [[7; 50], [8; 50]].concat());
+    }
+}

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use bounded::on_ranks;
 use esker::{
-    CreateOptions, Dataset, DecompositionError, DimLen, Error, ExternalType, OpenOptions, Owner,
-    Selection, VarId, Version,
+    CreateOptions, Dataset, DecompositionError, DimLen, Error, ExternalType, Hints, OpenOptions,
+    Owner, Selection, VarId, Version,
 };
 
 /// How many seeds for each number of ranks; more with ESKER_SEEDS.
@@ -51,10 +51,18 @@ fn decomposed_variables_of_sixteen_ranks_agree_with_the_model() {
 
 /// Four elements of twelve for each of two ranks, in turns, and four for nobody: t(time, 2, 6).
 fn example(path: &Path) {
+    example_in(path, "0");
+}
+
+/// The same in so many sub-files.
+fn example_in(path: &Path, subfiles: &str) {
     let path = path.to_path_buf();
+    let mut hints = Hints::default();
+    hints.set("nc_num_subfiles", subfiles);
     on_ranks(2, move |comm| {
         let me = comm.rank() as u64;
-        let mut def = Dataset::create(&path, CreateOptions::new().comm(comm)).unwrap();
+        let options = CreateOptions::new().comm(comm).hints(hints.clone());
+        let mut def = Dataset::create(&path, options).unwrap();
         let time = def.add_dim("time", DimLen::Unlimited).unwrap();
         let y = def.add_dim("y", DimLen::Fixed(2)).unwrap();
         let x = def.add_dim("x", DimLen::Fixed(6)).unwrap();
@@ -293,4 +301,118 @@ fn a_map_that_the_version_cannot_count_is_refused() {
     let x = def.add_dim("x", DimLen::Fixed(1 << 20)).unwrap();
     let error = def.add_decomposition(&[y, x], &Selection::slab(&[0, 0], &[1, 9])).unwrap_err();
     assert!(error.to_string().contains("use CDF-5"), "{error}");
+}
+
+fn read_example(path: &Path) -> Result<Vec<i32>, Error> {
+    let ds = Dataset::open(path)?;
+    ds.get(ds.var("t")?, &Selection::all())
+}
+
+#[test]
+fn variables_in_sub_files_are_read_as_if_they_were_in_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, two) = (dir.path().join("one.nc"), dir.path().join("two.nc"));
+    example(&one);
+    example_in(&two, "2");
+    assert_eq!(read_example(&one).unwrap(), read_example(&two).unwrap());
+    let ds = Dataset::open(&two).unwrap();
+    assert_eq!(ds.schema(), Dataset::open(&one).unwrap().schema());
+    let paths = [0, 1].map(|k| dir.path().join(format!("two.{k}.nc")));
+    let [first, second] = paths.clone();
+    assert_eq!(ds.subfiles(), [(first, 0..1), (second, 1..2)]);
+    assert!(ds.subfile_faults().is_empty());
+    // As everybody else sees them: what each rank has, and nothing in the file itself.
+    for (rank, path) in paths.iter().enumerate() {
+        let sub = Dataset::open(path).unwrap();
+        let t = sub.var("t").unwrap();
+        let expected: Vec<i32> = (0..4).map(|i| i * 10 + rank as i32).collect();
+        assert_eq!(sub.shape(t).unwrap(), [1, 4]);
+        assert_eq!(sub.get::<i32>(t, &Selection::all()).unwrap(), expected);
+    }
+    let bytes = std::fs::read(&two).unwrap();
+    let disk = esker::Header::decode(&bytes, bytes.len() as u64).unwrap();
+    let t = disk.schema.variable(disk.schema.var("t").unwrap()).unwrap();
+    assert!(t.dims.is_empty());
+    let names = t.attrs.get("subfiled_dimensions").unwrap().values.text().unwrap().into_owned();
+    assert_eq!(names, "time/D1.nelems");
+    // Alone, more records, and another attribute.
+    let options = OpenOptions::new().writable(true);
+    example_in(&two, "-1");
+    on_ranks(2, {
+        let two = two.clone();
+        move |comm| {
+            let me = comm.rank() as i32;
+            let mut ds = Dataset::open_with(&two, options.clone().comm(comm)).unwrap();
+            let t = ds.var("t").unwrap();
+            ds.amend(|schema| schema.put_attr(Owner::Var(t), "units", "K".into())).unwrap();
+            ds.amend(|schema| schema.rename_var("t", "s")).unwrap();
+            ds.put_all(t, &Selection::blob(&[2], &[1]), &[100 + me; 4]).unwrap();
+            let found = ds.get_all::<i32>(t, &Selection::slab(&[2, 0, 0], &[1, 1, 4])).unwrap();
+            assert_eq!(found, [100, 101, 100, 101]);
+            ds.close().unwrap();
+        }
+    });
+    on_ranks(2, {
+        let (two, options) = (two.clone(), OpenOptions::new().writable(true));
+        move |comm| {
+            let ds = Dataset::open_with(&two, options.clone().comm(comm)).unwrap();
+            let error = ds.redef().unwrap_err().to_string();
+            assert!(error.contains("sub-files are final"), "{error}");
+        }
+    });
+    let ds = Dataset::open(&two).unwrap();
+    assert_eq!((ds.numrecs(), ds.subfiles().len()), (3, 1));
+    let last = ds.get::<i32>(ds.var("s").unwrap(), &Selection::slab(&[2, 1, 0], &[1, 1, 6]));
+    assert_eq!(last.unwrap(), [100, 101, 100, 101, FILL, FILL]);
+}
+
+#[test]
+fn a_sub_file_that_is_not_as_it_should_be_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, other) = (dir.path().join("run.nc"), dir.path().join("other.nc"));
+    example_in(&path, "2");
+    example_in(&other, "2");
+    let sub = dir.path().join("run.1.nc");
+    let whole = std::fs::read(&sub).unwrap();
+    let expect = |words: &str| {
+        let error = read_example(&path).unwrap_err().to_string();
+        assert!(error.contains("run.1.nc") && error.contains(words), "{error}");
+        let ds = Dataset::open(&path).unwrap();
+        let faults = ds.subfile_faults();
+        assert!(faults.len() == 1 && faults[0].0 == sub, "{faults:?}");
+        // What is in another is there.
+        let first = ds.get::<i32>(ds.var("t").unwrap(), &Selection::slab(&[0, 0, 0], &[1, 1, 1]));
+        assert_eq!(first.unwrap(), [0]);
+    };
+    for len in (0..whole.len()).step_by(7).chain([whole.len() - 1]) {
+        std::fs::write(&sub, &whole[..len]).unwrap();
+        expect("");
+    }
+    expect("cut short");
+    std::fs::remove_file(&sub).unwrap();
+    expect("No such file");
+    std::fs::copy(dir.path().join("other.1.nc"), &sub).unwrap();
+    expect("a sub-file of another dataset");
+    std::fs::copy(dir.path().join("run.0.nc"), &sub).unwrap();
+    expect("it is sub-file Some([0]), not 1");
+    std::fs::copy(&other, &sub).unwrap();
+    expect("");
+    std::fs::write(&sub, &whole).unwrap();
+    read_example(&path).unwrap();
+}
+
+#[test]
+fn changed_marks_of_sub_files_never_panic() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.nc");
+    example_in(&path, "2");
+    let whole = std::fs::read(&path).unwrap();
+    for at in 0..whole.len() {
+        for change in [0x01, 0x80].into_iter().skip(at % 2).take(1) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= change;
+            std::fs::write(&path, &bytes).unwrap();
+            let _ = read_example(&path);
+        }
+    }
 }

@@ -48,6 +48,15 @@ fn log_makes_a_container_whose_versions_can_be_read() {
 }
 
 #[test]
+fn background_flushes_and_reads_while_it_computes() {
+    made_by("background", |dataset, said| {
+        assert_eq!(said, "the mean is 499.5\n");
+        let expected: Vec<f64> = (0..1000).map(f64::from).collect();
+        assert_eq!(values(dataset, "t"), expected);
+    });
+}
+
+#[test]
 fn decomposed_variables_are_read_as_arrays() {
     made_by("decomposed", |dataset, said| {
         let expected: Vec<f64> = (0..3000).map(f64::from).collect();

@@ -76,6 +76,8 @@ codes! {
     "journal-foreign", "another program changed the file: remove the journal when it is right",
         "a journal does not belong to the header of the file";
     "journal-broken", BESIDE, "a redefinition was interrupted before it began";
+    "subfile", "the values that are missing are nowhere else",
+        "a sub-file is not there, cut short, or of another dataset";
     "manifest", RECOVER, "the manifest of a container's version is damaged, or its mark";
     "log-missing", RECOVER, "values of a container are not there, or a log is not";
     "log-frame", RECOVER, "a stretch of a metadata log cannot be read";

@@ -6,7 +6,7 @@
 //!
 //! The findings come from the header's bytes (`header`), the places of the variables
 //! (`places`), the file's length (`length`, `extent`), the attributes (`attributes`) and the
-//! files beside it (`beside`). [`CODES`] lists every kind of finding.
+//! files beside it (`beside`, `subfiles`). [`CODES`] lists every kind of finding.
 //!
 //! An error makes a file invalid: PnetCDF's ncvalidator refuses it too, or values cannot be
 //! read. What readers have always coped with (old names, a wrong redundant size, odd fill
@@ -39,6 +39,7 @@ mod length;
 mod mend;
 mod places;
 mod repair;
+mod subfiles;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -164,6 +165,7 @@ pub fn check(
             let header = &decoded.header;
             (version, numrecs) = (Some(header.schema.version), Some(header.numrecs));
             inspect(&decoded, &*file, file_len, &mut findings)?;
+            subfiles::check(options, &path, header, &mut findings, progress)?;
         }
         Err(error) => {
             findings.push(header::fatal(&error, &*file, file_len)?);

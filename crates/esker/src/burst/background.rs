@@ -1,9 +1,7 @@
 //! A flush while the program goes on: the logs so far are sealed, a thread of each rank moves them
 //! to the file, and what is written meanwhile goes into a second pair.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{Builder, JoinHandle};
+use std::sync::{Arc, OnceLock};
 
 use esker_comm::CommunicatorExt;
 
@@ -13,30 +11,10 @@ use super::session::Pair;
 use super::{Burst, restart};
 use crate::commit::Committed;
 use crate::dataset::Dataset;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::log::LogSource;
+use crate::pending::Pending;
 use crate::report::Report;
-
-/// A flush that [`Dataset::flush_start`] began. [`Dataset::flush_wait`] ends it.
-#[derive(Debug, Clone)]
-pub struct FlushToken {
-    done: Arc<AtomicBool>,
-}
-
-impl FlushToken {
-    /// A token of something that is over.
-    fn ready() -> FlushToken {
-        FlushToken { done: Arc::new(AtomicBool::new(true)) }
-    }
-
-    /// Whether waiting for it would not take long: the work of this rank is over, well or not.
-    pub fn test(&self) -> bool {
-        self.done.load(Ordering::Acquire)
-    }
-}
-
-/// What a thread gives back.
-type Landed = (Result<()>, Report);
 
 /// A flush under way.
 #[derive(Debug)]
@@ -47,67 +25,49 @@ pub(super) struct Flight {
     epoch: u64,
     /// Records that the file has afterwards.
     records: u64,
-    done: Arc<AtomicBool>,
-    work: Option<Work>,
+    landing: Arc<OnceLock<Landing>>,
 }
 
+/// How it ended. Why it failed is in the token.
 #[derive(Debug)]
-enum Work {
-    Thread(JoinHandle<Landed>),
-    Over(Box<Landed>),
+struct Landing {
+    is_well: bool,
+    report: Report,
 }
 
 impl Flight {
     pub(super) fn sources(&self) -> impl Iterator<Item = LogSource> {
         self.pairs.iter().map(Pair::source)
     }
-
-    fn wait(&mut self) -> Landed {
-        match self.work.take() {
-            Some(Work::Thread(thread)) => match thread.join() {
-                Ok(landed) => landed,
-                // A panic in the store is the store's; it goes on in this thread.
-                Err(panic) => std::panic::resume_unwind(panic),
-            },
-            Some(Work::Over(landed)) => *landed,
-            None => (Ok(()), Report::default()),
-        }
-    }
-}
-
-impl Drop for Flight {
-    fn drop(&mut self) {
-        // A thread that talks to other ranks must not outlive what it talks through.
-        if let Some(Work::Thread(thread)) = self.work.take() {
-            let _ = thread.join();
-        }
-    }
 }
 
 impl Dataset {
     /// Begins to move what is in the burst buffer to the file and returns; the program may go on
-    /// writing and reading. Collective. A thread of each rank does the work, where ranks may talk
-    /// to each other from several threads at once (with MPI: if it was initialised with
+    /// writing and reading. Collective. The I/O thread of each rank does the work, where ranks may
+    /// talk to each other from several threads at once (with MPI: if it was initialised with
     /// `MPI_THREAD_MULTIPLE`); otherwise it is done when this returns.
     ///
-    /// Whatever needs the data to be in the file ([`Dataset::flush`], sync, close, redefinition, a
-    /// collective read, another `flush_start`) waits for it first.
-    pub fn flush_start(&mut self) -> Result<FlushToken> {
+    /// The token says how it ended; [`Dataset::flush_wait`] also empties the logs. Whatever needs
+    /// the data to be in the file ([`Dataset::flush`], sync, close, redefinition, a collective
+    /// read, another `flush_start`) waits for it first. After a failure the data are still in the
+    /// logs, and these calls try again: so nothing is lost when the token is dropped, and an
+    /// error that lasts is theirs.
+    pub fn flush_start(&mut self) -> Result<Pending<()>> {
         self.land()?;
-        if self.burst.is_none() {
-            return Ok(FlushToken::ready());
-        }
-        if !self.base.comm.all(self.base.comm.may_use_threads())? {
-            self.flush()?;
-            return Ok(FlushToken::ready());
-        }
-        let Some(mut burst) = self.burst.take() else { return Ok(FlushToken::ready()) };
-        let started = self.take_off(&mut burst);
+        let Some(mut burst) = self.burst.take() else { return Ok(Pending::ready(Ok(()))) };
+        // After a flush that failed both slots are in use.
+        let can = self.base.comm.may_use_threads() && burst.has_a_slot();
+        let can = self.base.comm.all(can);
+        let started = match can {
+            Ok(true) => self.take_off(&mut burst),
+            Ok(false) => Ok(Pending::ready(self.flush_logs(&mut burst))),
+            Err(error) => Err(error.into()),
+        };
         self.burst = Some(burst);
         started
     }
 
-    fn take_off(&mut self, burst: &mut Burst) -> Result<FlushToken> {
+    fn take_off(&mut self, burst: &mut Burst) -> Result<Pending<()>> {
         let mut report = Report::default();
         let written = burst.pairs().iter_mut().try_for_each(|pair| pair.writer.flush(&mut report));
         let mine = [self.records, burst.has_entries().into()];
@@ -116,7 +76,7 @@ impl Dataset {
         let epoch = burst.epoch;
         burst.next_epoch();
         if any == 0 {
-            return Ok(FlushToken::ready());
+            return Ok(Pending::ready(Ok(())));
         }
         let base = &self.base;
         let slot = 1 - burst.slot;
@@ -131,65 +91,51 @@ impl Dataset {
         lower_base.comm = base.comm.duplicate()?;
         let header = self.header.clone();
         let (file, renamed) = (self.file.clone(), false);
-        let committed = Committed { file, renamed, container: None, heap: None };
+        let committed = Committed { file, renamed, container: None, heap: None, spread: None };
         let existing = burst.records;
         let mut lower =
             Dataset::new(lower_base, (committed, header, existing), self.fills.clone(), None);
-        let done = Arc::new(AtomicBool::new(false));
-        let flag = done.clone();
-        let work = move || -> Landed {
+        let landing = Arc::new(OnceLock::new());
+        let told = landing.clone();
+        let token = self.io.start(move || {
             let outcome = reader.and_then(|mut reader| {
                 lower.replay(&mut reader, (existing, records), Damaged::Fails)
             });
             let report = *lower.report();
-            flag.store(true, Ordering::Release);
-            (outcome, report)
-        };
-        let name = format!("flush of rank {}", base.comm.rank());
-        let (hand_over, take) = std::sync::mpsc::channel::<Box<dyn FnOnce() -> Landed + Send>>();
-        let thread = Builder::new().name(name).spawn(move || match take.recv() {
-            Ok(work) => work(),
-            Err(_) => (Err(Error::Garbled), Report::default()),
+            let _ = told.set(Landing { is_well: outcome.is_ok(), report });
+            outcome
         });
-        let work = match thread {
-            Ok(thread) => {
-                // It waits for this, so that it is there to take it.
-                let _ = hand_over.send(Box::new(work));
-                Work::Thread(thread)
-            }
-            // The others' threads count on this rank.
-            Err(_) => Work::Over(Box::new(work())),
-        };
-        let flight = Flight { pairs, epoch, records, done: done.clone(), work: Some(work) };
-        burst.flight = Some(flight);
+        burst.flight = Some(Flight { pairs, epoch, records, landing });
         burst.seen = Default::default();
-        Ok(FlushToken { done })
+        Ok(token)
     }
 
-    /// Waits for a flush that was begun, and tells how it ended. Collective. After an error the
-    /// data are still in the logs, and the next flush tries again.
-    pub fn flush_wait(&mut self, token: FlushToken) -> Result<()> {
-        let is_this = |flight: &Flight| Arc::ptr_eq(&flight.done, &token.done);
-        match self.burst.as_ref().and_then(|burst| burst.flight.as_ref()) {
-            Some(flight) if is_this(flight) => self.land(),
-            // Something else waited for it.
-            _ => Ok(()),
-        }
+    /// Waits for a flush that was begun, tells how it ended, and empties its logs. Collective. After
+    /// an error the data are still in the logs, and the next flush tries again.
+    pub fn flush_wait(&mut self, token: Pending<()>) -> Result<()> {
+        let outcome = token.wait();
+        self.land()?;
+        outcome
     }
 
-    /// Ends a flush in the background, if there is one.
+    /// Ends a flush in the background, if there is one. After a failure, which its token tells,
+    /// everything is in the logs again. Collective.
     pub(crate) fn land(&mut self) -> Result<()> {
         let Some(burst) = &mut self.burst else { return Ok(()) };
         let Some(mut flight) = burst.flight.take() else { return Ok(()) };
-        let (outcome, report) = flight.wait();
-        self.report.merge(&report);
+        // Reads too: they look at what is cut now.
+        self.io.drain();
         burst.seen = Default::default();
         let mut pairs = std::mem::take(&mut flight.pairs);
-        if outcome.is_err() {
+        let landing = flight.landing.get();
+        if let Some(landing) = landing {
+            self.report.merge(&landing.report);
+        }
+        if !landing.is_some_and(|landing| landing.is_well) {
             // They come before what was written meanwhile, as they did.
             pairs.append(burst.pairs());
             *burst.pairs() = pairs;
-            return outcome;
+            return Ok(());
         }
         burst.file_has(flight.records);
         self.header.numrecs = esker_format::NumRecs::Count(flight.records);

@@ -87,7 +87,16 @@ impl Found {
             let head = Head::decode(&bytes[..n]);
             let (session, rank) = (0, head.as_ref().map_or(0, |(head, _)| head.rank));
             let (meta_len, data_len) = (None, None);
-            let source = LogSource { meta, data, session, rank, meta_len, data_len, read: 0 };
+            let source = LogSource {
+                meta,
+                data,
+                session,
+                rank,
+                identity: None,
+                meta_len,
+                data_len,
+                read: 0,
+            };
             let Some((head, _)) = head else {
                 // One that died when it made its log has written nothing.
                 if has_frames(source)? {

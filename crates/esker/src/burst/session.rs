@@ -172,6 +172,7 @@ impl Pair {
             data: self.data.clone(),
             session: 0,
             rank: self.rank,
+            identity: None,
             meta_len: None,
             data_len: None,
             read: 0,

@@ -134,6 +134,8 @@ impl Dataset {
     pub(crate) fn forget_chunks(&mut self) {
         if let Some(chunked) = &mut self.chunked {
             *chunked.cache.get_mut().unwrap_or_else(PoisonError::into_inner) = Cache::default();
+            // Reads in the background begin anew, too.
+            self.reading = Mutex::default();
         }
     }
 

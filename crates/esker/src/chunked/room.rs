@@ -15,6 +15,8 @@ impl Dataset {
     /// do. A new file takes the place of the old one, which is whole until then. Collective.
     pub(super) fn make_room(&mut self, needed: u64) -> Result<()> {
         self.sync_records()?;
+        // What is being read may move.
+        self.io.drain();
         self.settle_chunks()?;
         let mut base = self.base.clone();
         let (file, header) = (self.file.clone(), self.header.clone());
@@ -33,7 +35,8 @@ impl Dataset {
             let header = Header { schema, numrecs: NumRecs::Count(records), layout };
             // Nothing is new, so that nothing is filled.
             let (fills, maps) = (&[], &[]);
-            let new = New { header: &header, fills, maps, placing: Some(&placing) };
+            let placed = Some(&placing);
+            let new = New { header: &header, fills, maps, placing: placed, groups: None };
             let committed = commit::update(&base, &before, &new)?;
             Ok((committed, header, placing.heap))
         });

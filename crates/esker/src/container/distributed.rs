@@ -4,14 +4,15 @@
 //! collective read all ask each other for the entries that touch what they read, and make of the
 //! answers an index for this one call. So nobody reads, or has to hold, the metadata of all logs.
 
-use std::sync::Mutex;
+use std::sync::PoisonError;
 
 use esker_comm::{Message, ReduceOp, Reduction};
 
-use super::{Container, damaged};
+use super::{Container, Seen, damaged};
 use crate::base::Base;
 use crate::error::Result;
 use crate::hints::WhereIndexed;
+use crate::io_thread::IoThread;
 use crate::log::{Asker, Index, Question, take_answer};
 use crate::report::Report;
 
@@ -53,11 +54,11 @@ impl Container {
     }
 
     /// Takes into this rank's share what its logs have grown by.
-    pub(crate) fn see_share(&mut self, base: &Base, records: u64) -> Result<()> {
+    pub(crate) fn see_share(&mut self, base: &Base, records: u64, io: &IoThread) -> Result<()> {
         self.view.have_records(records);
         let mut share = match self.share.take() {
             Some(share) => share,
-            None => self.new_share(base),
+            None => self.new_share(base, io),
         };
         if let Some(own) = self.own.as_ref().filter(|_| share.index.logs.len() == share.committed) {
             for i in 0..own.session.logs.len() {
@@ -75,9 +76,10 @@ impl Container {
         Ok(())
     }
 
-    fn new_share(&mut self, base: &Base) -> Share {
-        // What was indexed for collective reads so far is not needed any more.
-        self.seen = Mutex::default();
+    fn new_share(&mut self, base: &Base, io: &IoThread) -> Share {
+        // What was indexed for collective reads so far is not needed any more, once nobody reads.
+        io.drain();
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
         self.view.change().index = Index::new(base.hints.index_memory as usize);
         let mut index = Index::new(base.hints.index_memory as usize);
         for session in &self.sessions {

@@ -11,6 +11,7 @@ use super::error::DecompositionError;
 use super::grid::{Block, Grid};
 use super::index::{Index, SlabList};
 use super::maps::DecompositionId;
+use super::subfiles::Groups;
 use super::{
     ATTRIBUTE, BLOB_COUNT, BLOB_START, BLOCKS_OF, COVERED, DIMENSIONS, FIRST_BLOCK, LENGTHS,
     OFFSETS, REPEATED, SHAPE, STORED, part,
@@ -108,6 +109,16 @@ impl Define {
         let mut blocks = own.blocks;
         for block in &mut blocks {
             position += std::mem::replace(&mut block.position, position);
+        }
+        if self.header().is_none() {
+            let groups = match self.groups.take() {
+                None => Groups::wanted(&self.base)?,
+                known => known,
+            };
+            self.groups = groups;
+            if let Some(groups) = &mut self.groups {
+                groups.add_map(&self.base, &name, starts[1])?;
+            }
         }
         self.maps.push(NewMap { name, ty, first_block: starts[0], blocks, counts });
         Ok(id)

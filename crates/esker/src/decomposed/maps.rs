@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use esker_format::{DimLen, Header, VarId, Variable};
+use esker_format::{DimLen, Header, Schema, VarId, Variable};
 
 use super::check::LastAsked;
 use super::grid::{Block, Grid};
@@ -116,7 +116,7 @@ impl Maps {
         let mut maps = Maps::default();
         let mut of_var = Vec::with_capacity(header.schema.vars.len());
         for variable in header.schema.vars.iter() {
-            of_var.push(named(header, variable).map(|name| maps.number(header, name)));
+            of_var.push(named(&header.schema, variable).map(|name| maps.number(header, name)));
         }
         if maps.maps.is_empty() {
             return maps;
@@ -147,13 +147,13 @@ impl Maps {
 
 /// The map that a variable names and has the dimension of. A variable with a like attribute
 /// that means something else is no decomposed one.
-fn named(header: &Header, variable: &Variable) -> Option<String> {
+pub(super) fn named(schema: &Schema, variable: &Variable) -> Option<String> {
     let name = variable.attrs.get(ATTRIBUTE)?.values.text()?;
     let name = name.trim_end_matches('\0');
-    let last = header.schema.dims.at(variable.dims.last()?.0)?;
+    let last = schema.dims.at(variable.dims.last()?.0)?;
     let is_one = *last.name == *part(name, STORED)
         && matches!(last.len, DimLen::Fixed(_))
-        && header.schema.vars.get(&part(name, BLOCKS_OF)).is_some();
+        && schema.vars.get(&part(name, BLOCKS_OF)).is_some();
     is_one.then(|| name.to_string())
 }
 

@@ -9,8 +9,8 @@
 //! variable, and the road of requests, plans and exchange knows nothing of maps.
 //!
 //! `define` makes a map (`coverage` counts what the ranks have together), `maps` finds them in a
-//! header, `load` reads them, `index` answers questions, `check` places selections. ARCHITECTURE.md
-//! has the form on disk.
+//! header, `load` reads them, `index` answers questions, `check` places selections. `subfiles` and
+//! `spread` are for variables in several files. ARCHITECTURE.md has the form on disk.
 
 mod check;
 mod coverage;
@@ -20,11 +20,15 @@ mod grid;
 mod index;
 mod load;
 mod maps;
+mod spread;
+mod subfiles;
 
 pub(crate) use define::{NewMap, write_maps};
 pub use error::DecompositionError;
 pub(crate) use maps::Maps;
 pub use maps::{Decomposition, DecompositionId};
+pub(crate) use spread::Spread;
+pub(crate) use subfiles::Groups;
 
 /// The attribute of a decomposed variable that names its map.
 const ATTRIBUTE: &str = "decomposition";

@@ -258,6 +258,7 @@ mod tests {
             data: file.clone(),
             session: 2,
             rank,
+            identity: None,
             meta_len: None,
             data_len: None,
             read: 0,

@@ -168,8 +168,11 @@ impl Index {
     pub(crate) fn catch_up(&mut self, logs: impl IntoIterator<Item = usize>) -> Result<()> {
         for number in logs {
             let mut log = self.logs[number].clone();
-            if log.read == 0 {
-                log.skip_head()?;
+            if log.read == 0
+                && let Some(what) = log.skip_head()?
+            {
+                self.damages.push(LogDamage { rank: log.rank, what });
+                continue;
             }
             let mut at = log.read;
             let outcome = log.read_on(|frame| match frame {
@@ -199,6 +202,21 @@ impl Index {
         }
         self.settle();
         Ok(())
+    }
+
+    /// Whether there are entries of a variable.
+    pub(crate) fn has_entries(&self, var: u64) -> Result<bool> {
+        if !self.scanning {
+            return Ok(self.vars.contains_key(&var));
+        }
+        for section in self.sections.iter().filter(|section| section.vars.contains(&var)) {
+            let mut has = false;
+            self.read_section(section, |of, _| has |= of == var)?;
+            if has {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Makes what was put in be found.

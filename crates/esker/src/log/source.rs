@@ -15,6 +15,8 @@ pub(crate) struct LogSource {
     /// Sessions are in order: what a later one wrote is newer, whatever its epoch.
     pub(crate) session: u32,
     pub(crate) rank: u32,
+    /// The session's own number, if the log's head must have it.
+    pub(crate) identity: Option<u64>,
     /// How much of the metadata log may be read; `None` for all there is.
     pub(crate) meta_len: Option<u64>,
     /// How long the data log is for its readers; `None` for all there is.
@@ -27,13 +29,25 @@ pub(crate) struct LogSource {
 const SECTION: u64 = 1 << 20;
 
 impl LogSource {
-    /// Goes to the first frame. A log whose head is not whole has none.
-    pub(crate) fn skip_head(&mut self) -> Result<()> {
+    /// Goes to the first frame. A log whose head is not whole has none. Gives whose log it is, if it
+    /// is not the one that should be there.
+    pub(crate) fn skip_head(&mut self) -> Result<Option<String>> {
         let len = self.meta.len()?.min(self.meta_len.unwrap_or(u64::MAX));
         let mut bytes = vec![0; (Head::enough() as u64).min(len) as usize];
         let n = self.meta.read_at(0, &mut bytes)?;
-        self.read = Head::decode(&bytes[..n]).map_or(0, |(_, end)| end as u64);
-        Ok(())
+        let Some((head, end)) = Head::decode(&bytes[..n]) else {
+            self.read = 0;
+            return Ok(None);
+        };
+        self.read = end as u64;
+        let Some(identity) = self.identity else { return Ok(None) };
+        let is_it = head.identity == identity && head.rank == self.rank;
+        Ok((!is_it).then(|| {
+            let (rank, other) = (head.rank, head.identity);
+            format!(
+                "its metadata log is that of rank {rank} of session {other:016x}, not of {identity:016x}"
+            )
+        }))
     }
 
     /// Calls `each` with every whole frame behind those read before, and with every damage in

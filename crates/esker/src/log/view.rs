@@ -91,6 +91,7 @@ impl View {
         View { path, under, state: RwLock::new(State::new(index, header)), scratch, decoded }
     }
 
+    /// To look at what is seen. Reads hold it while they read.
     pub(crate) fn state(&self) -> RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }

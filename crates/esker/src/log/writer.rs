@@ -1,6 +1,6 @@
 //! Appending to a log: payloads as they come, and what they are behind them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use esker_codec::Scratch;
 use esker_format::VarId;
@@ -40,7 +40,8 @@ pub(crate) struct LogWriter {
     /// Frames that are finished and not written, because a write failed.
     pending: Vec<u8>,
     known: Known,
-    scratch: Scratch,
+    /// Behind a lock so that threads may share what has a writer; nobody waits for it.
+    scratch: Mutex<Scratch>,
     /// Values on their way from another type.
     converted: Vec<u8>,
 }
@@ -64,7 +65,7 @@ impl LogWriter {
             frame: FrameWriter::new(0, 0),
             pending: Vec::new(),
             known: Known::default(),
-            scratch: Scratch::new(),
+            scratch: Mutex::new(Scratch::new()),
             converted: Vec::new(),
         }
     }
@@ -209,14 +210,15 @@ impl LogWriter {
         Slice { records, first, footprint: shape.footprint(), elements }
             .cut(filtered::LONGEST / width, &mut slices);
         for slice in slices {
+            let scratch = self.scratch.get_mut().unwrap_or_else(PoisonError::into_inner);
             let elements = slice.elements.clone();
             let len = ((elements.end - elements.start) * width) as usize;
             let encoded = match request.memory.as_they_are(elements.clone()) {
-                Some(bytes) => filters.encode(&slice.shape(), bytes, true, &mut self.scratch),
+                Some(bytes) => filters.encode(&slice.shape(), bytes, true, scratch),
                 None => {
                     let mut bytes = vec![0; len];
                     request.pack(elements.start, &mut bytes)?;
-                    filters.encode(&slice.shape(), &bytes, false, &mut self.scratch)
+                    filters.encode(&slice.shape(), &bytes, false, scratch)
                 }
             };
             let payload = encoded.map_err(Error::Filter)?;

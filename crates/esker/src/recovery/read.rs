@@ -106,6 +106,8 @@ pub(super) fn open(
         data: open(&data_path(path, session, part.file), session.data_block),
         session: 0,
         rank: part.rank,
+        // Which is looked at apart, to be told in other words.
+        identity: None,
         meta_len: None,
         // Payloads that are not there are found one by one.
         data_len: Some(i64::MAX as u64),

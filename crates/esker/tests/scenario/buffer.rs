@@ -144,6 +144,23 @@ macro_rules! buffers {
             }
         }
 
+        impl Buffer {
+            /// A read in the background; to be called for what it gives.
+            pub(crate) fn start(
+                kind: Kind,
+                ds: &Dataset,
+                var: VarId,
+                selection: &Selection,
+            ) -> Box<dyn FnOnce() -> esker::Result<Buffer>> {
+                match kind {
+                    $(Kind::$name => {
+                        let token = ds.get_start::<$t>(var, selection);
+                        Box::new(|| token.wait().map(Buffer::$name))
+                    })*
+                }
+            }
+        }
+
         const KINDS: &[Kind] = &[$(Kind::$name),*];
     };
 }

@@ -79,7 +79,11 @@ impl Life {
         let mut dice = Dice::new(seed);
         let version =
             [Version::Cdf5, Version::Cdf5, Version::Cdf2, Version::Cdf1][dice.below(4) as usize];
-        let hints = hints(&mut dice, comm.size() as u64);
+        let mut hints = hints(&mut dice, comm.size() as u64);
+        if dice.one_in(3) {
+            let count = dice.below(comm.size() as u64 + 2) as i64 - 1;
+            hints.set("nc_num_subfiles", &count.to_string());
+        }
         let options = CreateOptions::new().comm(comm.clone()).version(version).hints(hints);
         let mut def = Dataset::create(path, options).unwrap();
         let time = def.add_dim("time", DimLen::Unlimited).unwrap();
@@ -214,7 +218,7 @@ impl Life {
             0..=5 => self.write(),
             6..=8 => self.read(),
             9 => self.outside(),
-            10 => self.redefine(),
+            10 => self.redefine(path),
             _ => self.reopen(path),
         }
     }
@@ -396,7 +400,11 @@ impl Life {
         }
     }
 
-    fn redefine(&mut self) {
+    fn redefine(&mut self, path: &Path) {
+        if self.dataset.as_ref().is_some_and(|dataset| !dataset.subfiles().is_empty()) {
+            // Which have one definition.
+            return self.reopen(path);
+        }
         let mut def = self.dataset.take().unwrap().redef().unwrap();
         for map in &self.maps {
             assert_eq!(def.decomposition(&format!("D{}", map.id.0)), Some(map.id));

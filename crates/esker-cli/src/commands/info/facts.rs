@@ -1,5 +1,6 @@
 //! What is told of a file, gathered once for people and for programs.
 
+use std::ops::Range;
 use std::path::Path;
 
 use esker::{ContainerFacts, Dataset};
@@ -23,6 +24,8 @@ pub(in crate::commands) struct Facts<'a> {
     pub(super) container: Option<ContainerFacts>,
     /// The decomposition maps, each with how many of the variables it is for.
     pub(super) maps: Vec<(Decomposition, usize)>,
+    /// The names of its sub-files, with the ranks of each.
+    pub(super) subfiles: Vec<(String, Range<u64>)>,
 }
 
 /// What is told of a variable.
@@ -81,12 +84,17 @@ impl<'a> Facts<'a> {
             file_len,
             variables: vars.iter().filter_map(facts_of).collect(),
             maps: Vec::new(),
+            subfiles: Vec::new(),
         })
     }
 
     /// Adds what decomposed variables stand for, from the dataset as it is read.
     pub(super) fn add_maps(&mut self, dataset: &Dataset) {
         self.maps = dataset.decompositions().into_iter().map(|map| (map, 0)).collect();
+        let name =
+            |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let subfiles = dataset.subfiles().into_iter();
+        self.subfiles = subfiles.map(|(path, ranks)| (name(&path), ranks)).collect();
         for fact in &mut self.variables {
             let map = dataset.var(&fact.var.name).and_then(|var| dataset.decomposition(var));
             let Ok(Some(map)) = map else { continue };
@@ -136,6 +144,10 @@ impl<'a> Facts<'a> {
         }
         if !self.maps.is_empty() {
             document["decompositions"] = self.maps.iter().map(map).collect();
+        }
+        if !self.subfiles.is_empty() {
+            let subfile = |(name, ranks): &(String, Range<u64>)| json!({"file": name, "first_rank": ranks.start, "ranks": ranks.end - ranks.start});
+            document["subfiles"] = self.subfiles.iter().map(subfile).collect();
         }
         document
     }

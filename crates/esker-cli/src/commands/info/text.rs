@@ -190,7 +190,19 @@ fn maps(screen: &mut Screen, facts: &Facts<'_>) -> io::Result<()> {
             grouped(*variables as u64),
         ]);
     }
-    section(screen, "decompositions", &table)
+    section(screen, "decompositions", &table)?;
+    if facts.subfiles.is_empty() {
+        return Ok(());
+    }
+    let mut table = Table::new([("sub-file", Side::Left), ("ranks", Side::Right)]);
+    for (name, ranks) in &facts.subfiles {
+        let ranks = match ranks.end.saturating_sub(1) {
+            last if last > ranks.start => format!("{}–{last}", ranks.start),
+            _ => ranks.start.to_string(),
+        };
+        table.row([name.clone(), ranks]);
+    }
+    section(screen, "sub-files", &table)
 }
 
 /// `time 12 × lat 72 × lon 144`

@@ -1,0 +1,95 @@
+//! Reads that go on while the program does.
+
+use std::sync::{Arc, PoisonError};
+
+use esker_format::{Native, Values, VarId};
+
+use crate::commit::Committed;
+use crate::dataset::Dataset;
+use crate::error::Result;
+use crate::pending::Pending;
+use crate::selection::Selection;
+
+impl Dataset {
+    /// Begins to read a selection and returns; the rank's I/O thread reads and converts it, after
+    /// what was begun before. Independent. All errors come with [`Pending::wait`], wrong arguments
+    /// too.
+    ///
+    /// It sees what this rank has written before. What is written between the beginning and the end
+    /// of a read may be seen or not, element by element.
+    ///
+    /// ```
+    /// # use esker::{CreateOptions, Dataset, DimLen, ExternalType, Selection};
+    /// # fn main() -> esker::Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("run.nc");
+    /// # let mut def = Dataset::create(&path, CreateOptions::new())?;
+    /// # let time = def.add_dim("time", DimLen::Fixed(10))?;
+    /// # let x = def.add_dim("x", DimLen::Fixed(4))?;
+    /// # let t = def.add_var("t", ExternalType::Float, &[time, x])?;
+    /// # let mut ds = def.enddef()?;
+    /// # ds.put(t, &Selection::all(), &[1.5f32; 40])?;
+    /// # ds.close()?;
+    /// let ds = Dataset::open(&path)?;
+    /// let step = |n: u64| ds.get_start::<f64>(t, &Selection::slab(&[n, 0], &[1, 4]));
+    /// let mut sum = 0.0;
+    /// let mut next = step(0);
+    /// for n in 0..10 {
+    ///     let values = next.wait()?;
+    ///     next = if n < 9 { step(n + 1) } else { esker::Pending::ready(Ok(vec![])) };
+    ///     // Meanwhile:
+    ///     sum += values.iter().sum::<f64>();
+    /// }
+    /// assert_eq!(sum, 60.0);
+    /// # Ok(()) }
+    /// ```
+    pub fn get_start<T>(&self, var: VarId, selection: &Selection) -> Pending<Vec<T>>
+    where
+        T: Native + Send + 'static,
+    {
+        let selection = selection.clone();
+        self.read_start(var, move |dataset, var| dataset.get(var, &selection))
+    }
+
+    /// The same as values of the variable's own type. Independent.
+    pub fn get_values_start(&self, var: VarId, selection: &Selection) -> Pending<Values> {
+        let selection = selection.clone();
+        self.read_start(var, move |dataset, var| dataset.get_values(var, &selection))
+    }
+
+    fn read_start<T: Send + 'static>(
+        &self,
+        var: VarId,
+        read: impl FnOnce(&Dataset, VarId) -> Result<T> + Send + 'static,
+    ) -> Pending<T> {
+        let begun = self.file_var(var).and_then(|var| Ok((var, self.for_reading()?)));
+        match begun {
+            Ok((var, dataset)) => self.io.start_for_token(move || read(&dataset, var)),
+            Err(error) => Pending::ready(Err(error)),
+        }
+    }
+
+    /// This dataset as it is now, for the I/O thread; under the file's numbers, not this rank's.
+    fn for_reading(&self) -> Result<Arc<Dataset>> {
+        let container = self.container.as_ref().and_then(|container| container.for_reading());
+        let file = match container {
+            // The I/O thread makes the index.
+            Some(_) => self.file.clone(),
+            None => self.see_own()?,
+        };
+        let mut kept = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |d: &&Arc<Dataset>| d.records == self.records && Arc::ptr_eq(&d.file, &file);
+        if let Some(dataset) = kept.as_ref().filter(is_it) {
+            return Ok(dataset.clone());
+        }
+        let mut base = self.base.clone();
+        base.writable = false;
+        base.raw |= self.container.is_some();
+        let (container, spread) = (container.map(Box::new), self.spread.clone());
+        let committed = Committed { file, renamed: false, container, heap: None, spread };
+        let state = (committed, self.header.clone(), self.records);
+        let dataset = Arc::new(Dataset::new(base, state, Vec::new(), None));
+        *kept = Some(dataset.clone());
+        Ok(dataset)
+    }
+}
