@@ -68,6 +68,7 @@ impl Dataset {
     fn look_for_holes(&self) -> Result<Vec<u64>> {
         let Some(chunked) = &self.chunked else { return Ok(vec![0]) };
         let heap = self.heap_file();
+        let len = self.file.len()?.saturating_sub(heap.begin);
         let mut used: Vec<(u64, u64)> = Vec::new();
         for (id, var) in chunked.sound() {
             let mut chain = var.chain();
@@ -75,7 +76,7 @@ impl Dataset {
             for Known { block, at } in chain.blocks() {
                 used.push((*at, room_for(Block::bytes(block.count))));
             }
-            let all = chain.covers();
+            let (all, exist) = (chain.covers(), var.grid().chunks(self.records));
             drop(chain);
             const AT_ONCE: u64 = 16 * 1024;
             let mut first = 0;
@@ -83,8 +84,16 @@ impl Dataset {
                 let numbers: Vec<u64> = (first..all.min(first + AT_ONCE)).collect();
                 first += numbers.len() as u64;
                 let entries = var.entries(heap, &numbers).map_err(|t| self.trouble(id, t))?;
-                let here = entries.iter().flatten().filter(|entry| entry.file == 0);
-                used.extend(here.map(|entry| (entry.place, room_for(entry.size))));
+                for (number, entry) in numbers.iter().zip(entries) {
+                    let Some(entry) = entry.filter(|entry| entry.file == 0) else { continue };
+                    if *number >= exist {
+                        // A call that was killed, or failed, before the records were counted.
+                        self.forget_entry(var, heap, *number)?;
+                    } else if entry.place.checked_add(entry.size).is_some_and(|end| end <= len) {
+                        // (What a damaged table says to be behind the end of the file is nothing.)
+                        used.push((entry.place, room_for(entry.size)));
+                    }
+                }
             }
         }
         let (mut holes, end) = holes_between(used);
@@ -96,11 +105,27 @@ impl Dataset {
         Ok([end].into_iter().chain(list).collect())
     }
 
+    /// Makes a chunk one that was never written.
+    fn forget_entry(&self, var: &ChunkedVar, heap: HeapFile<'_>, number: u64) -> Result<()> {
+        let Some(at) = var.chain().place(number) else { return Ok(()) };
+        Ok(heap.file.write_at(heap.begin + at, &[0; Entry::LEN as usize])?)
+    }
+
     /// Makes written chunks the variables' values. Collective.
     pub(super) fn commit_chunks(&mut self, placed: &[Placed]) -> Result<()> {
         let Some(mut chunked) = self.chunked.take() else { return Ok(()) };
         let mut heap = std::mem::take(&mut chunked.heap);
-        let outcome = self.write_tables(&chunked, &mut heap, placed);
+        let longer = match chunked.has_records() {
+            true => self.lengthen_tables(&chunked, &mut heap, placed),
+            false => Ok(()),
+        };
+        let outcome = match longer {
+            Ok(()) => self.write_tables(&chunked, heap.begin, placed),
+            Err(error) => {
+                heap.give_back(placed);
+                Err(error)
+            }
+        };
         if outcome.is_ok() {
             for chunk in placed {
                 if let Some(old) = chunk.old.filter(|old| old.place != chunk.entry.place) {
@@ -113,11 +138,10 @@ impl Dataset {
         outcome
     }
 
-    fn write_tables(&self, chunked: &Chunked, heap: &mut Heap, placed: &[Placed]) -> Result<()> {
-        let file = HeapFile { file: &*self.file, begin: heap.begin };
-        if chunked.has_records() {
-            self.lengthen_tables(chunked, heap, placed)?;
-        }
+    /// Writes the entries of chunks that are in the heap. If that fails on any rank, nobody knows which
+    /// of them were written, and so their places stay taken. Collective.
+    fn write_tables(&self, chunked: &Chunked, begin: u64, placed: &[Placed]) -> Result<()> {
+        let file = HeapFile { file: &*self.file, begin };
         let mut list: Vec<(u64, [u8; Entry::LEN as usize])> = Vec::with_capacity(placed.len());
         let mut lost = None;
         for chunk in placed {
@@ -167,7 +191,7 @@ impl Dataset {
                     *known = (*known).max(*most);
                 }
             }
-            self.add_blocks(chunked, file, end, heap.limit, &wanted)
+            self.plan_blocks(chunked, file, end, heap.limit, &wanted)
         })?;
         let parts = match &added {
             Some(numbers) => broadcast_parts(comm, &[&Message::from_u64s(numbers)])?,
@@ -176,8 +200,11 @@ impl Dataset {
         let numbers = parts.into_iter().next().map(|bytes| Message::from(bytes).to_u64s());
         let numbers = numbers.ok_or(Error::Garbled)?;
         let (end, blocks) = numbers.split_first().ok_or(Error::Garbled)?;
+        // Theirs from now on: when the writing of one fails, another may be linked already.
         heap.end = Some(*end);
-        for [var, first, count, at] in blocks.as_chunks::<4>().0 {
+        let (blocks, _) = blocks.as_chunks::<4>();
+        self.base.by_root(|| self.add_blocks(chunked, file, blocks))?;
+        for [var, first, count, at] in blocks {
             let Some(Ok(var)) = chunked.var(VarId(*var as usize)) else { continue };
             let mut chain = var.chain();
             // Ranks that do not know the block before will read about both.
@@ -189,9 +216,9 @@ impl Dataset {
         Ok(())
     }
 
-    /// Writes new blocks behind the tables of these variables, up to these chunks. Gives the end of
-    /// the heap, then variable, first chunk, chunks and place of each block.
-    fn add_blocks(
+    /// Finds places for new blocks behind the tables of these variables, up to these chunks. Gives the
+    /// end of the heap, then variable, first chunk, chunks and place of each block.
+    fn plan_blocks(
         &self,
         chunked: &Chunked,
         file: HeapFile<'_>,
@@ -212,21 +239,37 @@ impl Dataset {
                 if let Some(limit) = limit.filter(|limit| end + bytes > *limit) {
                     return Err(self.chunk_error(id, no_room(end, bytes, limit)));
                 }
-                let block = Block { first, count, next: 0 };
-                write_block(file, end, &block)?;
-                let last = chain.blocks().last().copied();
-                chain.push(Known { block, at: end });
-                // The block is there before anything says so.
-                if let Some(Known { block, at }) = last {
-                    let linked = Block { next: end, ..block };
-                    file.file.write_at(file.begin + at, &linked.encode())?;
-                }
+                chain.push(Known { block: Block { first, count, next: 0 }, at: end });
                 numbers.extend([*number, first, count, end]);
                 end += bytes;
             }
         }
         numbers[0] = end;
         Ok(numbers)
+    }
+
+    /// Writes new blocks, and links each to the one before it.
+    fn add_blocks(&self, chunked: &Chunked, file: HeapFile<'_>, blocks: &[[u64; 4]]) -> Result<()> {
+        for of_var in blocks.chunk_by(|a, b| a[0] == b[0]) {
+            let [number, first, ..] = of_var[0];
+            let id = VarId(number as usize);
+            let Some(Ok(var)) = chunked.var(id) else { return Err(Error::Garbled) };
+            let mut chain = var.chain();
+            chain.reach(file, first).map_err(|t| self.trouble(id, t))?;
+            let mut last = chain.blocks().last().copied();
+            drop(chain);
+            for [_, first, count, at] in of_var {
+                let block = Block { first: *first, count: *count, next: 0 };
+                write_block(file, *at, &block)?;
+                // The block is there before anything says so.
+                if let Some(Known { block, at: before }) = last {
+                    let linked = Block { next: *at, ..block };
+                    file.file.write_at(file.begin + before, &linked.encode())?;
+                }
+                last = Some(Known { block, at: *at });
+            }
+        }
+        Ok(())
     }
 
     /// Brings the attributes that count records up to date. Collective.

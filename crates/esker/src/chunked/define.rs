@@ -78,7 +78,11 @@ pub(crate) fn physical(
         Some(room) => room,
         None => wanted.iter().filter(|w| w.is_new).map(room_of).fold(0, u64::saturating_add),
     };
-    let needed = end.saturating_add(room);
+    let needed = match (base.hints.chunk_room, old) {
+        // The room of all there is and will be.
+        (Some(room), Some(_)) => end.max(room),
+        _ => end.saturating_add(room),
+    };
     let align = Alignment {
         record_room: base.align.record_room.max(match has_records {
             true => needed.saturating_add(SLACK + ALIGN),
@@ -102,7 +106,7 @@ pub(crate) fn physical(
     let (fixed_end, layout) = place(extended.map_err(failed)?);
     let stays = match old {
         Some(heap) => {
-            let fits = room_before_records(&layout, heap.begin).is_some_and(|room| room >= end);
+            let fits = room_before_records(&layout, heap.begin).is_some_and(|room| room >= needed);
             (fits && fixed_end <= heap.begin).then_some(heap.begin)
         }
         None => {
@@ -130,7 +134,7 @@ pub(crate) fn physical(
 /// or some records.
 fn room_of(wanted: &Wanted) -> u64 {
     let grid = &wanted.chunking.grid;
-    let group = grid.bytes.saturating_mul(grid.per_group);
+    let group = room_for(grid.bytes).saturating_mul(grid.per_group);
     match grid.has_records {
         true => group.saturating_mul(RECORDS_AHEAD),
         false => group.saturating_add(group / 4),
@@ -162,7 +166,7 @@ fn wanted(
         if !is_wanted(variable) {
             continue;
         }
-        let chunking = match asked(schema, number, variable) {
+        let chunking = match asked(schema, variable) {
             Ok(chunking) => chunking,
             Err(why) => return refuse(why),
         };
@@ -181,11 +185,7 @@ fn is_wanted(variable: &Variable) -> bool {
 }
 
 /// What the attributes of a new variable ask for.
-fn asked(
-    schema: &Schema,
-    number: usize,
-    variable: &Variable,
-) -> std::result::Result<Chunking, String> {
+fn asked(schema: &Schema, variable: &Variable) -> std::result::Result<Chunking, String> {
     let pipeline = match variable.attrs.get(FILTERS).map(|a| &a.values) {
         None => Pipeline::default(),
         Some(values) => {
@@ -210,7 +210,7 @@ fn asked(
     for (len, whole) in shape.iter_mut().zip(&lengths) {
         *len = whole.map_or(*len, |whole| (*len).min(whole.max(1)));
     }
-    Chunking::new(schema, number, &shape, pipeline)
+    Chunking::new(schema, variable, &shape, pipeline)
 }
 
 impl Define {
@@ -241,7 +241,7 @@ impl Define {
         if self.is_container() {
             return refuse("variables of a container of logs have no chunks".to_string());
         }
-        if let Err(why) = Chunking::new(&self.schema, var.0, chunk, Pipeline::default()) {
+        if let Err(why) = Chunking::new(&self.schema, variable, chunk, Pipeline::default()) {
             return refuse(why);
         }
         match lengths(chunk) {
@@ -271,7 +271,7 @@ impl Define {
         let _ = trial
             .attrs
             .push(esker_format::Attribute { name: FILTERS.into(), values: values.clone() });
-        if let Err(why) = asked(&self.schema, var.0, &trial) {
+        if let Err(why) = asked(&self.schema, &trial) {
             return refuse(why);
         }
         self.put_attr(var, FILTERS, values)

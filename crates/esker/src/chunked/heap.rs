@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use esker_format::chunked::ALIGN;
 
+use super::write::Placed;
+
 /// Holes that are remembered, at most; the longest.
 const MOST: usize = 64 * 1024;
 
@@ -28,7 +30,7 @@ pub(crate) struct Heap {
 
 /// The length of the place for so many bytes.
 pub(crate) fn room_for(bytes: u64) -> u64 {
-    bytes.next_multiple_of(ALIGN)
+    bytes.checked_next_multiple_of(ALIGN).unwrap_or(u64::MAX)
 }
 
 impl Heap {
@@ -58,9 +60,22 @@ impl Heap {
     /// What was there is not needed any more.
     pub(crate) fn free(&mut self, place: u64, bytes: u64) {
         let len = room_for(bytes);
+        if place.checked_add(len).is_none_or(|end| Some(end) > self.end) {
+            // A damaged table said so.
+            return;
+        }
         match self.fresh.remove(&place) {
             true => self.add_hole(place, len),
             false => self.pending.push((place, len)),
+        }
+    }
+
+    /// Chunks that were written there will not be read.
+    pub(super) fn give_back(&mut self, placed: &[Placed]) {
+        for Placed { old, entry, .. } in placed {
+            if old.is_none_or(|old| old.place != entry.place) {
+                self.free(entry.place, entry.size);
+            }
         }
     }
 
@@ -113,6 +128,7 @@ mod tests {
     #[test]
     fn what_a_sync_promised_is_no_hole_before_the_next_one() {
         let mut heap = Heap::new(0, Some(0), None);
+        heap.end = Some(192);
         heap.put(64);
         heap.free(64, 100);
         assert_eq!(heap.take(128), Some(64), "never promised, so free at once");

@@ -20,7 +20,7 @@ use std::sync::{Mutex, PoisonError};
 
 use esker_codec::{Chunk, Pipeline, Scratch};
 use esker_format::chunked::{Anchor, Grid, from_file, heap_of};
-use esker_format::{ExternalType, Header, Schema, VarId, values};
+use esker_format::{ExternalType, Header, Schema, VarId, Variable, values};
 
 pub(crate) use commit::write_block;
 pub(crate) use define::{Placing, physical};
@@ -53,9 +53,12 @@ pub struct Chunking {
 
 impl Chunking {
     /// Of a variable that has its dimensions; what is wrong, if something is.
-    fn new(schema: &Schema, var: usize, chunk: &[u64], pipeline: Pipeline) -> Result<Self, String> {
-        let variable =
-            schema.vars.at(var).ok_or_else(|| "there is no such variable".to_string())?;
+    fn new(
+        schema: &Schema,
+        variable: &Variable,
+        chunk: &[u64],
+        pipeline: Pipeline,
+    ) -> Result<Self, String> {
         let grid = Grid::new(schema, variable, chunk)?;
         let (ty, fill, shape) = (variable.ty, values::fill_bytes(variable), grid.shape());
         let checked = pipeline.check(&Chunk::new(ty, &shape).with_fill(&fill));
@@ -66,6 +69,21 @@ impl Chunking {
     /// What filters need to know of a chunk.
     fn of_chunk(&self) -> Chunk<'_> {
         Chunk::new(self.ty, &self.shape).with_fill(&self.fill)
+    }
+
+    /// Takes out what a chunk has of records that do not exist: a call that failed wrote them.
+    fn forget_records(&self, number: u64, existing: u64, values: &mut [u8]) {
+        let grid = &self.grid;
+        let Some(group) = number.checked_div(grid.per_group).filter(|_| grid.has_records) else {
+            return;
+        };
+        let first = group.saturating_mul(grid.group_records());
+        let there = existing.saturating_sub(first).min(grid.group_records());
+        let from = there * (grid.bytes / grid.group_records());
+        if let Some(rest) = values.get_mut(from as usize..) {
+            let elements = rest.chunks_exact_mut(self.fill.len().max(1));
+            elements.for_each(|element| element.copy_from_slice(&self.fill));
+        }
     }
 
     /// A chunk that nobody has written.
@@ -80,6 +98,18 @@ impl Chunking {
             }
         }
     }
+}
+
+/// Why chunks cannot begin there, if they cannot: it is where the file has something else.
+fn misplaced(header: &Header, begin: u64) -> Option<String> {
+    let fixed = header.fixed_end().max(header.layout.header_len);
+    let records = header.layout.record_begin.filter(|records| begin > *records);
+    let why = match records {
+        _ if begin < fixed => format!("before byte {fixed}, where its header and variables end"),
+        Some(records) => format!("behind byte {records}, where its records begin"),
+        None => return None,
+    };
+    Some(format!("the file says that its chunks begin at byte {begin}, {why}"))
 }
 
 /// A chunked variable of an open dataset.
@@ -119,6 +149,7 @@ impl Chunked {
             return None;
         }
         let begin = heap_of(schema);
+        let misplaced = begin.and_then(|begin| misplaced(header, begin));
         let mut seen = Vec::new();
         let mut found = Vec::with_capacity(schema.vars.len());
         for (number, variable) in schema.vars.iter().enumerate() {
@@ -130,11 +161,14 @@ impl Chunked {
                 if begin.is_none() {
                     return Err("the file does not say where its chunks are".to_string());
                 }
+                if let Some(why) = &misplaced {
+                    return Err(why.clone());
+                }
                 let pipeline = Pipeline::from_words(&anchor.filters).map_err(|e| e.to_string())?;
-                let one = [(number, anchor.clone(), pipeline.to_string())];
-                let own = from_file(schema, &one);
-                let chunking = Chunking::new(&own, number, &anchor.shape, pipeline)?;
-                seen.extend(one);
+                let text = pipeline.to_string();
+                let own = Variable { dims: anchor.dims.clone(), ..variable.clone() };
+                let chunking = Chunking::new(schema, &own, &anchor.shape, pipeline)?;
+                seen.push((number, anchor.clone(), text));
                 let chain = Mutex::new(Chain::new(anchor.refs));
                 Ok(ChunkedVar { chunking, anchor, chain })
             });

@@ -92,16 +92,22 @@ impl Dataset {
         let mut heap = mem::take(&mut chunked.heap);
         let written = assigned.and_then(|assigned| {
             report.rounds += assigned.rounds;
-            self.write_rounds(&chunked, &mut heap, &plan, &assigned, puts, report)
+            self.write_rounds(&chunked, &mut heap, &plan, &assigned, existing, puts, report)
         });
         chunked.heap = heap;
         self.chunked = Some(chunked);
         let (placed, outcome) = written?;
         let clock = Instant::now();
-        self.base.agree(outcome)?;
-        if records > existing && self.fills_records() {
+        let mut agreed = self.base.agree(outcome);
+        if agreed.is_ok() && records > existing && self.fills_records() {
             let filled = self.fill_share(existing, records, None);
-            self.base.agree(filled)?;
+            agreed = self.base.agree(filled);
+        }
+        if let Err(error) = agreed {
+            if let Some(chunked) = &mut self.chunked {
+                chunked.heap.give_back(&placed);
+            }
+            return Err(error);
         }
         self.commit_chunks(&placed)?;
         self.note_records(puts);
@@ -120,12 +126,14 @@ impl Dataset {
 
     /// Exchanges, encodes and writes round by round. Gives the chunks that have a place now, and what
     /// went wrong with this rank's share; the error of the call is one that ranks cannot go on after.
+    #[allow(clippy::too_many_arguments)]
     fn write_rounds(
         &self,
         chunked: &Chunked,
         heap: &mut Heap,
         plan: &Plan<'_>,
         assigned: &Assigned,
+        existing: u64,
         puts: &mut [Request<'_>],
         report: &mut Report,
     ) -> Result<(Vec<Placed>, Result<()>)> {
@@ -147,7 +155,7 @@ impl Dataset {
                 };
                 let encode = |windows: Vec<Window>| {
                     let clock = Instant::now();
-                    let (encoded, trouble) = encode_all(chunked, file, windows, threads);
+                    let (encoded, trouble) = encode_all(chunked, file, windows, existing, threads);
                     (encoded, trouble, clock.elapsed())
                 };
                 // What was gathered in the round before is encoded by now.
@@ -293,6 +301,10 @@ impl Dataset {
         };
         let end = heap.end.unwrap_or(0);
         if let Some(limit) = heap.limit.filter(|limit| end.saturating_add(all) > *limit) {
+            for (chunk, place) in encoded.iter().zip(places) {
+                let own = place.filter(|p| chunk.old.is_none_or(|old| old.place != *p));
+                own.into_iter().for_each(|p| heap.free(p, chunk.stored.len() as u64));
+            }
             let var = encoded.first().map(|chunk| chunk.id.var).unwrap_or(esker_format::VarId(0));
             return Ok(Err(self.chunk_error(var, no_room(end, all, limit))));
         }
@@ -369,6 +381,7 @@ fn encode_all(
     chunked: &Chunked,
     heap: HeapFile<'_>,
     windows: Vec<Window>,
+    existing: u64,
     threads: usize,
 ) -> (Vec<Encoded>, Option<(ChunkId, Trouble)>) {
     let count = windows.len();
@@ -395,6 +408,7 @@ fn encode_all(
                         Some(entry) => {
                             let memory = (&mut stored, &mut scratch);
                             var.decode(heap, id.number, entry, &mut there, memory)?;
+                            chunking.forget_records(id.number, existing, &mut there);
                         }
                     }
                     window.complete(&there);
