@@ -309,8 +309,10 @@ fn every_change_may_fail(ranks: usize) {
                     assert_eq!(reading, new, "{what}");
                 }
                 require_between(&reading, &old, &new, &what);
+                // A writer finishes a redefinition; what it found is found again.
                 let writing = see(&store, true, &what).unwrap();
-                assert_eq!(reading, writing, "{what}");
+                require_between(&writing, &old, &new, &what);
+                assert_eq!(see(&store, false, &what).unwrap(), writing, "{what}");
                 goes_on(&store, ranks, &what);
             }
             if hits == 0 {

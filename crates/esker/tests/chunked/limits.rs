@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use esker::{
-    Communicator, CreateOptions, Dataset, Define, DimLen, ExternalType, Hints, OpenOptions,
+    Communicator, CreateOptions, Dataset, Define, DimLen, Error, ExternalType, Hints, OpenOptions,
     Requests, Selection, VarId,
 };
 use esker_store::{CountingStore, MemoryStore};
@@ -320,4 +320,107 @@ fn many_threads_read_one_dataset() {
             });
         }
     });
+}
+
+/// A value that does not fit is its rank's error; everything is moved, and nobody waits for anybody.
+#[test]
+fn values_out_of_range_are_the_ranks_own_error() {
+    for ranks in [1, 3] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.nc");
+        on_ranks(ranks, move |comm| {
+            let options = CreateOptions::new().comm(comm.clone());
+            let mut def = Dataset::create(&path, options).unwrap();
+            let x = def.add_dim("x", DimLen::Fixed(3)).unwrap();
+            let plain = def.add_var("plain", ExternalType::Int, &[x]).unwrap();
+            let v = def.add_var("v", ExternalType::Int, &[x]).unwrap();
+            def.set_chunks(v, &[2]).unwrap();
+            let mut ds = def.enddef().unwrap();
+            let me = comm.rank() as u64;
+            let bad = me + 1 == comm.size() as u64;
+            let mine = Selection::element(&[me]);
+            for (of_plain, of_v) in [(1e20, 5.0), (5.0, 1e20), (1e20, 1e20)] {
+                let value = |odd: f64| [if bad { odd } else { 5.0 }];
+                let (a, b) = (value(of_plain), value(of_v));
+                let mut queue = Requests::new();
+                ds.iput(&mut queue, plain, &mine, &a).unwrap();
+                ds.iput(&mut queue, v, &mine, &b).unwrap();
+                let outcome = ds.wait_all(&mut queue);
+                assert_eq!(matches!(outcome, Err(Error::Range { .. })), bad, "{outcome:?}");
+                drop(queue);
+                for (var, odd) in [(plain, of_plain), (v, of_v)] {
+                    let all: Vec<i32> = ds.get_all(var, &Selection::all()).unwrap();
+                    let last = if odd > 5.0 { -2_147_483_647 } else { 5 };
+                    assert_eq!(all[ranks - 1], last);
+                    assert!(all[..ranks - 1].iter().all(|v| *v == 5), "{all:?}");
+                }
+            }
+            // And the other way.
+            let value = if bad { 300 } else { 7 };
+            ds.put_all(v, &mine, &[value]).unwrap();
+            let mut out = [1u8];
+            let outcome = ds.get_all_into(v, &mine, &mut out);
+            assert_eq!(matches!(outcome, Err(Error::Range { .. })), bad, "{outcome:?}");
+            ds.close().unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_damaged_chunk_is_everyones_error_and_can_be_written_again() {
+    for shared in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.nc");
+        on_ranks(3, move |comm| {
+            let options = CreateOptions::new().comm(comm.clone());
+            let mut def = Dataset::create(&path, options).unwrap();
+            let x = def.add_dim("x", DimLen::Fixed(90)).unwrap();
+            let mut add = |name: &str| {
+                let var = def.add_var(name, ExternalType::Int, &[x]).unwrap();
+                def.set_chunks(var, &[30]).unwrap();
+                def.set_filters(var, "zstd,1").unwrap();
+                var
+            };
+            let (v, w) = (add("v"), add("w"));
+            let mut ds = def.enddef().unwrap();
+            let me = comm.rank() as u64;
+            let rows = Selection::slab(&[30 * me], &[30]);
+            for var in [v, w] {
+                ds.put_all(var, &rows, &(0..30).collect::<Vec<i32>>()).unwrap();
+            }
+            let mut at = 0;
+            ds.stored_chunks(v, false, |index, chunk| {
+                at = if index == [1] { chunk.offset + chunk.size / 2 } else { at };
+                Ok(())
+            })
+            .unwrap();
+            comm.barrier().unwrap();
+            if me == 0 {
+                let mut bytes = std::fs::read(&path).unwrap();
+                bytes[at as usize] ^= 4;
+                let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+                use std::os::unix::fs::FileExt;
+                file.write_all_at(&bytes[at as usize..=at as usize], at).unwrap();
+            }
+            comm.barrier().unwrap();
+            let wanted = match shared {
+                true => Selection::strided(&[me], &[30], &[3]),
+                false => rows.clone(),
+            };
+            let named = |outcome: Result<(), Error>| {
+                let error = outcome.unwrap_err().to_string();
+                assert!(error.contains("\"v\"") && error.contains("chunk 1"), "{error}");
+            };
+            named(ds.get_all::<i32>(v, &wanted).map(drop));
+            assert_eq!(ds.get_all::<i32>(w, &wanted).unwrap().len(), 30);
+            // A part of it would need the rest.
+            named(ds.put_all(v, &Selection::element(&[30 + me]), &[1i32]));
+            // The others are there.
+            let first: Vec<i32> = ds.get_all(v, &Selection::slab(&[0], &[30])).unwrap();
+            assert_eq!(first, (0..30).collect::<Vec<i32>>());
+            ds.put_all(v, &rows, &[9i32; 30]).unwrap();
+            assert_eq!(ds.get_all::<i32>(v, &Selection::all()).unwrap(), [9; 90]);
+            ds.close().unwrap();
+        });
+    }
 }

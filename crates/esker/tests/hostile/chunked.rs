@@ -119,6 +119,10 @@ fn require_known(error: &Error) {
 
 fn write_all(store: &MemoryStore) -> Result<()> {
     let mut ds = open(store, true)?;
+    // Not where it would make the file long.
+    if ds.numrecs() > 1000 || ds.header().data_end(ds.numrecs() + 1) > 1 << 20 {
+        return Ok(());
+    }
     for var in (0..ds.schema().vars.len()).map(VarId) {
         let Ok(shape) = ds.shape(var) else { continue };
         // Neither where a chunk nor where a table would be long.
