@@ -9,8 +9,8 @@ use esker_format::chunked::{Block, Entry, put_records};
 
 use super::heap::{Heap, holes_between, room_for};
 use super::tables::{Chain, HeapFile, Known};
-use super::write::{Placed, no_room};
-use super::{Chunked, ChunkedVar};
+use super::write::Placed;
+use super::{ChunkId, Chunked, ChunkedVar};
 use crate::base::broadcast_parts;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -57,6 +57,8 @@ impl Dataset {
         let numbers = numbers.ok_or(Error::Garbled)?;
         let (end, holes) = numbers.split_first().ok_or(Error::Garbled)?;
         chunked.heap.end = Some(*end);
+        // Between tables there is no room for chunks.
+        let holes = if chunked.files.is_some() { &[] } else { holes };
         // Each rank has holes of its own, so that using them needs no message.
         for [place, len] in holes.as_chunks::<2>().0.iter().skip(rank).step_by(ranks) {
             chunked.heap.add_hole(*place, *len);
@@ -67,8 +69,9 @@ impl Dataset {
     /// The end of the heap, then places and lengths of holes.
     fn look_for_holes(&self) -> Result<Vec<u64>> {
         let Some(chunked) = &self.chunked else { return Ok(vec![0]) };
-        let heap = self.heap_file();
-        let len = self.file.len()?.saturating_sub(heap.begin);
+        let tables = self.tables_file(chunked)?;
+        let heap = chunked.heap_in(&*tables);
+        let len = tables.len()?.saturating_sub(heap.begin);
         let mut used: Vec<(u64, u64)> = Vec::new();
         for (id, var) in chunked.sound() {
             let mut chain = var.chain();
@@ -85,11 +88,12 @@ impl Dataset {
                 first += numbers.len() as u64;
                 let entries = var.entries(heap, &numbers).map_err(|t| self.trouble(id, t))?;
                 for (number, entry) in numbers.iter().zip(entries) {
-                    let Some(entry) = entry.filter(|entry| entry.file == 0) else { continue };
+                    let Some(entry) = entry else { continue };
+                    let end = entry.place.checked_add(entry.size);
                     if *number >= exist {
                         // A call that was killed, or failed, before the records were counted.
-                        self.forget_entry(var, heap, *number)?;
-                    } else if entry.place.checked_add(entry.size).is_some_and(|end| end <= len) {
+                        forget_entry(var, heap, *number)?;
+                    } else if entry.file == 0 && end.is_some_and(|end| end <= len) {
                         // (What a damaged table says to be behind the end of the file is nothing.)
                         used.push((entry.place, room_for(entry.size)));
                     }
@@ -105,30 +109,25 @@ impl Dataset {
         Ok([end].into_iter().chain(list).collect())
     }
 
-    /// Makes a chunk one that was never written.
-    fn forget_entry(&self, var: &ChunkedVar, heap: HeapFile<'_>, number: u64) -> Result<()> {
-        let Some(at) = var.chain().place(number) else { return Ok(()) };
-        Ok(heap.file.write_at(heap.begin + at, &[0; Entry::LEN as usize])?)
-    }
-
     /// Makes written chunks the variables' values. Collective.
     pub(super) fn commit_chunks(&mut self, placed: &[Placed]) -> Result<()> {
         let Some(mut chunked) = self.chunked.take() else { return Ok(()) };
         let mut heap = std::mem::take(&mut chunked.heap);
-        let longer = match chunked.has_records() {
-            true => self.lengthen_tables(&chunked, &mut heap, placed),
-            false => Ok(()),
-        };
-        let outcome = match longer {
-            Ok(()) => self.write_tables(&chunked, heap.begin, placed),
-            Err(error) => {
-                heap.give_back(placed);
-                Err(error)
-            }
-        };
+        let outcome = self.write_tables(&chunked, &mut heap, placed);
         if outcome.is_ok() {
             for chunk in placed {
-                if let Some(old) = chunk.old.filter(|old| old.place != chunk.entry.place) {
+                // Of other files others know what is free.
+                let own = |old: &Entry| old.file == chunk.entry.file;
+                let moved = |old: &Entry| old.place != chunk.entry.place;
+                let end = match chunked.files.as_ref().and_then(|files| files.own.as_ref()) {
+                    Some(own) => own.end,
+                    None => heap.end.unwrap_or(0),
+                };
+                // A damaged table may say anything.
+                let there =
+                    |old: &Entry| old.place.checked_add(old.size).is_some_and(|at| at <= end);
+                let free = chunk.old.filter(|old| own(old) && moved(old) && there(old));
+                if let Some(old) = free {
                     heap.free(old.place, old.size);
                 }
             }
@@ -138,10 +137,9 @@ impl Dataset {
         outcome
     }
 
-    /// Writes the entries of chunks that are in the heap. If that fails on any rank, nobody knows which
-    /// of them were written, and so their places stay taken. Collective.
-    fn write_tables(&self, chunked: &Chunked, begin: u64, placed: &[Placed]) -> Result<()> {
-        let file = HeapFile { file: &*self.file, begin };
+    fn write_tables(&self, chunked: &Chunked, heap: &mut Heap, placed: &[Placed]) -> Result<()> {
+        let tables = self.tables_file(chunked)?;
+        let file = HeapFile::new(&*tables, heap.begin);
         let mut list: Vec<(u64, [u8; Entry::LEN as usize])> = Vec::with_capacity(placed.len());
         let mut lost = None;
         for chunk in placed {
@@ -161,13 +159,20 @@ impl Dataset {
         self.base.agree(written)
     }
 
-    /// Makes the tables as long as these chunks need. Collective.
-    fn lengthen_tables(&self, chunked: &Chunked, heap: &mut Heap, placed: &[Placed]) -> Result<()> {
+    /// Makes the tables as long as these chunks need. Collective. Gives how long a heap must be that
+    /// has room for them, if this one has not.
+    pub(super) fn lengthen_tables(
+        &self,
+        chunked: &Chunked,
+        heap: &mut Heap,
+        mut chunks: impl Iterator<Item = ChunkId>,
+    ) -> Result<Option<u64>> {
         let comm = &*self.base.comm;
-        let file = HeapFile { file: &*self.file, begin: heap.begin };
+        let tables = self.tables_file(chunked)?;
+        let file = HeapFile::new(&*tables, heap.begin);
         let mut missing: BTreeMap<usize, u64> = BTreeMap::new();
-        let looked = placed.iter().try_for_each(|chunk| {
-            let (id, var) = (chunk.id, chunked.of_chunk(chunk.id)?);
+        let looked = chunks.try_for_each(|id| {
+            let var = chunked.of_chunk(id)?;
             let mut chain = var.chain();
             chain.reach(file, id.number).map_err(|t| self.trouble(id.var, t))?;
             if chain.covers() <= id.number {
@@ -178,7 +183,7 @@ impl Dataset {
         });
         self.base.agree(looked)?;
         if !comm.any(!missing.is_empty())? {
-            return Ok(());
+            return Ok(None);
         }
         let list: Vec<u64> = missing.iter().flat_map(|(var, most)| [*var as u64, *most]).collect();
         let gathered = comm.gather(0, Message::from_u64s(&list))?;
@@ -191,7 +196,7 @@ impl Dataset {
                     *known = (*known).max(*most);
                 }
             }
-            self.plan_blocks(chunked, file, end, heap.limit, &wanted)
+            self.plan_blocks(chunked, file, end, &wanted)
         })?;
         let parts = match &added {
             Some(numbers) => broadcast_parts(comm, &[&Message::from_u64s(numbers)])?,
@@ -200,6 +205,9 @@ impl Dataset {
         let numbers = parts.into_iter().next().map(|bytes| Message::from(bytes).to_u64s());
         let numbers = numbers.ok_or(Error::Garbled)?;
         let (end, blocks) = numbers.split_first().ok_or(Error::Garbled)?;
+        if heap.limit.is_some_and(|limit| *end > limit) {
+            return Ok(Some(*end));
+        }
         // Theirs from now on: when the writing of one fails, another may be linked already.
         heap.end = Some(*end);
         let (blocks, _) = blocks.as_chunks::<4>();
@@ -213,7 +221,7 @@ impl Dataset {
                 chain.push(Known { block, at: *at });
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Finds places for new blocks behind the tables of these variables, up to these chunks. Gives the
@@ -223,7 +231,6 @@ impl Dataset {
         chunked: &Chunked,
         file: HeapFile<'_>,
         mut end: u64,
-        limit: Option<u64>,
         wanted: &BTreeMap<u64, u64>,
     ) -> Result<Vec<u64>> {
         let mut numbers = vec![0];
@@ -235,13 +242,10 @@ impl Dataset {
             chain.reach(file, *most).map_err(|t| self.trouble(id, t))?;
             while chain.covers() <= *most {
                 let count = Block::entries(chain.blocks().len(), var.grid().per_group);
-                let (first, bytes) = (chain.covers(), room_for(Block::bytes(count)));
-                if let Some(limit) = limit.filter(|limit| end + bytes > *limit) {
-                    return Err(self.chunk_error(id, no_room(end, bytes, limit)));
-                }
+                let first = chain.covers();
                 chain.push(Known { block: Block { first, count, next: 0 }, at: end });
                 numbers.extend([*number, first, count, end]);
-                end += bytes;
+                end += room_for(Block::bytes(count));
             }
         }
         numbers[0] = end;
@@ -250,6 +254,10 @@ impl Dataset {
 
     /// Writes new blocks, and links each to the one before it.
     fn add_blocks(&self, chunked: &Chunked, file: HeapFile<'_>, blocks: &[[u64; 4]]) -> Result<()> {
+        // Blocks are there before anything says so.
+        for [_, first, count, at] in blocks {
+            write_block(file, *at, &Block { first: *first, count: *count, next: 0 })?;
+        }
         for of_var in blocks.chunk_by(|a, b| a[0] == b[0]) {
             let [number, first, ..] = of_var[0];
             let id = VarId(number as usize);
@@ -259,13 +267,11 @@ impl Dataset {
             let mut last = chain.blocks().last().copied();
             drop(chain);
             for [_, first, count, at] in of_var {
-                let block = Block { first: *first, count: *count, next: 0 };
-                write_block(file, *at, &block)?;
-                // The block is there before anything says so.
                 if let Some(Known { block, at: before }) = last {
                     let linked = Block { next: *at, ..block };
                     file.file.write_at(file.begin + before, &linked.encode())?;
                 }
+                let block = Block { first: *first, count: *count, next: 0 };
                 last = Some(Known { block, at: *at });
             }
         }
@@ -306,6 +312,12 @@ impl Dataset {
         self.header = header;
         Ok(())
     }
+}
+
+/// Makes a chunk one that was never written.
+fn forget_entry(var: &ChunkedVar, heap: HeapFile<'_>, number: u64) -> Result<()> {
+    let Some(at) = var.chain().place(number) else { return Ok(()) };
+    Ok(heap.file.write_at(heap.begin + at, &[0; Entry::LEN as usize])?)
 }
 
 /// Writes an empty block.

@@ -6,10 +6,12 @@
 
 mod commit;
 mod define;
+mod files;
 mod heap;
 mod owners;
 pub mod policy;
 mod read;
+mod room;
 mod select;
 mod space;
 mod stored;
@@ -24,12 +26,14 @@ use esker_format::{ExternalType, Header, Schema, VarId, Variable, values};
 
 pub(crate) use commit::write_block;
 pub(crate) use define::{Placing, physical};
+pub(crate) use files::{SubFiles, classic_of, new_folder, new_stem, remove_others, tables_file};
 pub(crate) use heap::Heap;
 pub(crate) use space::{ChunkId, Space};
 pub use stored::StoredChunk;
 pub(crate) use tables::{Chain, HeapFile};
 
 use self::read::Cache;
+use crate::base::Base;
 use crate::dataset::Dataset;
 use crate::engine::{join, split_gets};
 use crate::error::{Error, Result};
@@ -135,6 +139,8 @@ pub(crate) struct Chunked {
     /// What programs see, in the file's order.
     pub(crate) schema: Schema,
     pub(crate) heap: Heap,
+    /// The files of a sub-filed dataset.
+    pub(crate) files: Option<Box<SubFiles>>,
     cache: Mutex<Cache>,
     scratch: Mutex<Vec<Scratch>>,
     /// Whether records were written of a variable since its attribute was.
@@ -143,13 +149,20 @@ pub(crate) struct Chunked {
 
 impl Chunked {
     /// Those of a file, if it has any.
-    pub(crate) fn of(header: &Header) -> Option<Box<Chunked>> {
+    pub(crate) fn of(header: &Header, base: &Base) -> Option<Box<Chunked>> {
         let schema = &header.schema;
         if !schema.vars.iter().any(|v| Anchor::of(v).is_some()) {
             return None;
         }
         let begin = heap_of(schema);
-        let misplaced = begin.and_then(|begin| misplaced(header, begin));
+        let files = files::stem_of(schema).map(|stem| SubFiles::new(base, stem));
+        let (files, wrong) = match files {
+            None => (None, None),
+            Some(Ok(files)) => (Some(Box::new(files)), None),
+            Some(Err(why)) => (None, Some(why)),
+        };
+        let inside = begin.filter(|_| files.is_none());
+        let wrong = wrong.or_else(|| inside.and_then(|begin| misplaced(header, begin)));
         let mut seen = Vec::new();
         let mut found = Vec::with_capacity(schema.vars.len());
         for (number, variable) in schema.vars.iter().enumerate() {
@@ -161,14 +174,14 @@ impl Chunked {
                 if begin.is_none() {
                     return Err("the file does not say where its chunks are".to_string());
                 }
-                if let Some(why) = &misplaced {
+                if let Some(why) = &wrong {
                     return Err(why.clone());
                 }
                 let pipeline = Pipeline::from_words(&anchor.filters).map_err(|e| e.to_string())?;
-                let text = pipeline.to_string();
-                let own = Variable { dims: anchor.dims.clone(), ..variable.clone() };
-                let chunking = Chunking::new(schema, &own, &anchor.shape, pipeline)?;
-                seen.push((number, anchor.clone(), text));
+                let one = [(number, anchor.clone(), pipeline.to_string())];
+                let whole = Variable { dims: anchor.dims.clone(), ..variable.clone() };
+                let chunking = Chunking::new(schema, &whole, &anchor.shape, pipeline)?;
+                seen.extend(one);
                 let chain = Mutex::new(Chain::new(anchor.refs));
                 Ok(ChunkedVar { chunking, anchor, chain })
             });
@@ -177,10 +190,11 @@ impl Chunked {
         let schema = from_file(schema, &seen);
         let grids = found.iter().map(|v| v.as_ref()?.as_ref().ok().map(ChunkedVar::grid));
         let space = Space::new(grids);
-        let limit = header.layout.record_begin.zip(begin).map(|(r, b)| r.saturating_sub(b));
+        let limit = header.layout.record_begin.zip(inside).map(|(r, b)| r.saturating_sub(b));
         let heap = Heap::new(begin.unwrap_or(0), None, limit);
         let (cache, scratch) = (Mutex::default(), Mutex::default());
-        Some(Box::new(Chunked { vars: found, space, schema, heap, cache, scratch, grown: false }))
+        let (vars, grown) = (found, false);
+        Some(Box::new(Chunked { vars, space, schema, heap, files, cache, scratch, grown }))
     }
 
     /// The chunked variable of this number, if it is one.
@@ -252,9 +266,10 @@ impl Dataset {
     /// Names and attributes have changed.
     pub(crate) fn describe_chunks_again(&mut self) {
         let Some(old) = self.chunked.take() else { return };
-        self.chunked = Chunked::of(&self.header);
+        self.chunked = Chunked::of(&self.header, &self.base);
         if let Some(chunked) = &mut self.chunked {
             chunked.heap = old.heap;
+            chunked.files = old.files;
             chunked.grown = old.grown;
             for (new, old) in chunked.vars.iter_mut().zip(old.vars) {
                 if let (Some(Ok(new)), Some(Ok(old))) = (new, old) {
