@@ -204,6 +204,10 @@ impl Dataset {
         let mut missing: Option<u64> = None;
         let threads = self.chunk_threads();
         let apart = assigned.rounds > 1;
+        // Not where a later round may find no room: all of it is done again then, and needs what the
+        // chunks were.
+        let in_place = self.base.hints.chunk_rewrite == Rewrite::InPlace
+            && (!apart || ends.heap.limit.is_none());
         let mut spare: Vec<Window> = Vec::new();
         thread::scope(|scope| {
             let mut encoding: Option<Encoding<'_>> = None;
@@ -236,7 +240,7 @@ impl Dataset {
                     encoded.clear();
                 }
                 let clock = Instant::now();
-                let entries = self.place(&mut ends, &encoded)?;
+                let entries = self.place(&mut ends, &encoded, in_place)?;
                 report.phases.agree += clock.elapsed();
                 let entries = match entries {
                     Ok(entries) => entries,
@@ -338,12 +342,16 @@ impl Dataset {
 
     /// Finds places for encoded chunks: holes of this rank, or one stretch at the end. Collective; the
     /// inner error, the same on every rank, is how long a heap must be that has room for them.
-    fn place(&self, ends: &mut Ends<'_>, encoded: &[Encoded]) -> Result<Result<Vec<Placed>, u64>> {
+    fn place(
+        &self,
+        ends: &mut Ends<'_>,
+        encoded: &[Encoded],
+        in_place: bool,
+    ) -> Result<Result<Vec<Placed>, u64>> {
         let Ends { heap, own } = ends;
         // Those who put chunks into the same file.
         let comm = own.as_ref().map_or(&*self.base.comm, |own| &*own.group);
         let file = own.as_ref().map_or(0, |own| own.number);
-        let in_place = self.base.hints.chunk_rewrite == Rewrite::InPlace;
         let mut places: Vec<Option<u64>> = Vec::with_capacity(encoded.len());
         let mut total = 0;
         for chunk in encoded {

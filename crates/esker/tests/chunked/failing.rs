@@ -42,7 +42,11 @@ fn noise(seed: u64, n: usize) -> Vec<f64> {
     (0..n).map(|_| next()).collect()
 }
 
-fn define(comm: &Arc<dyn Communicator>, store: &Arc<dyn Store>) -> Result<Dataset, Error> {
+fn define(
+    comm: &Arc<dyn Communicator>,
+    store: &Arc<dyn Store>,
+    with_records: bool,
+) -> Result<Dataset, Error> {
     let options = CreateOptions::new().comm(comm.clone()).store(store.clone()).hints(hints());
     let mut def = Dataset::create(PATH, options)?;
     let t = def.add_dim("t", DimLen::Unlimited)?;
@@ -57,6 +61,9 @@ fn define(comm: &Arc<dyn Communicator>, store: &Arc<dyn Store>) -> Result<Datase
     let g = def.add_var("g", ExternalType::Short, &[t, x])?;
     def.set_chunks(g, &[3, 5])?;
     def.add_var("plain", ExternalType::Int, &[x])?;
+    if with_records {
+        def.add_var("traditional", ExternalType::Int, &[t])?;
+    }
     Ok(def.enddef()?)
 }
 
@@ -85,7 +92,15 @@ fn write(ds: &mut Dataset, comm: &dyn Communicator, seed: u64, first: u64, recor
 }
 
 fn base(comm: &Arc<dyn Communicator>, store: &Arc<dyn Store>) -> Done {
-    let mut ds = define(comm, store)?;
+    based(define(comm, store, false)?, comm)
+}
+
+/// The same before records of a traditional variable.
+fn base_with_records(comm: &Arc<dyn Communicator>, store: &Arc<dyn Store>) -> Done {
+    based(define(comm, store, true)?, comm)
+}
+
+fn based(mut ds: Dataset, comm: &Arc<dyn Communicator>) -> Done {
     write(&mut ds, &**comm, 10, 0, 4)?;
     ds.sync()?;
     ds.close()
@@ -102,7 +117,7 @@ fn again(mut call: impl FnMut() -> Done) -> Done {
 }
 
 fn create(comm: &Arc<dyn Communicator>, store: &Arc<dyn Store>) -> Done {
-    define(comm, store)?.close()
+    define(comm, store, false)?.close()
 }
 
 fn rewrite(comm: &Arc<dyn Communicator>, store: &Arc<dyn Store>) -> Done {
@@ -219,16 +234,19 @@ fn require_between(seen: &Seen, old: &Seen, new: &Seen, what: &str) {
     }
 }
 
-const STEPS: [(&str, Step); 6] = [
-    ("create", create),
-    ("rewrite", rewrite),
-    ("rewrite thrice", rewrite_twice),
-    ("append", append),
-    ("redefine", redefine),
-    ("redefine in place", redefine_in_place),
+/// What is there, and what then happens.
+const STEPS: [(&str, Step, Step); 8] = [
+    ("create", base, create),
+    ("rewrite", base, rewrite),
+    ("rewrite thrice", base, rewrite_twice),
+    ("append", base, append),
+    ("redefine", base, redefine),
+    ("redefine in place", base, redefine_in_place),
+    ("make room to rewrite", base_with_records, rewrite_twice),
+    ("make room to append", base_with_records, append),
 ];
 
-fn prepared(ranks: usize) -> MemoryStore {
+fn prepared(ranks: usize, base: Step) -> MemoryStore {
     let store = MemoryStore::default();
     let shared: Arc<dyn Store> = Arc::new(store.clone());
     on_ranks(ranks, move |comm| base(&comm, &shared).unwrap());
@@ -236,8 +254,13 @@ fn prepared(ranks: usize) -> MemoryStore {
 }
 
 /// Runs a step on a copy of the prepared dataset with a fault at a call.
-fn with_fault(ranks: usize, step: Step, at: u64, fault: Fault) -> (MemoryStore, Vec<bool>, bool) {
-    let store = prepared(ranks);
+fn with_fault(
+    ranks: usize,
+    (base, step): (Step, Step),
+    at: u64,
+    fault: Fault,
+) -> (MemoryStore, Vec<bool>, bool) {
+    let store = prepared(ranks, base);
     let faulty = FaultyStore::with_sectors(store.clone(), at, fault, SECTOR);
     let shared: Arc<dyn Store> = Arc::new(faulty.clone());
     let outcomes = on_ranks(ranks, move |comm| step(&comm, &shared).is_ok());
@@ -290,16 +313,17 @@ fn goes_on(store: &MemoryStore, ranks: usize, what: &str) {
     }
 }
 
-fn every_change_may_fail(ranks: usize) {
-    for (name, step) in STEPS {
-        let (old, done) = (prepared(ranks), with_fault(ranks, step, u64::MAX, Fault::Kill));
+fn every_change_may_fail(ranks: usize, faults: &[Fault]) {
+    for (name, base, step) in STEPS {
+        let (old, done) =
+            (prepared(ranks, base), with_fault(ranks, (base, step), u64::MAX, Fault::Kill));
         assert!(done.1.iter().all(|ok| *ok), "{name}");
         let (old, new) = (see(&old, false, name).unwrap(), see(&done.0, false, name).unwrap());
         assert_ne!(old, new, "{name}");
         for at in 0.. {
             let mut hits = 0;
-            for fault in FAULTS {
-                let (store, outcomes, hit) = with_fault(ranks, step, at, fault);
+            for fault in faults.iter().copied() {
+                let (store, outcomes, hit) = with_fault(ranks, (base, step), at, fault);
                 let what = format!("{name} on {ranks} ranks, {fault:?} at {at}");
                 hits += usize::from(hit);
                 let failed = outcomes.iter().filter(|ok| !**ok).count();
@@ -325,22 +349,23 @@ fn every_change_may_fail(ranks: usize) {
 
 #[test]
 fn every_change_of_one_rank_may_fail() {
-    every_change_may_fail(1);
+    every_change_may_fail(1, &FAULTS);
 }
 
 #[test]
 fn every_change_of_three_ranks_may_fail() {
-    every_change_may_fail(3);
+    every_change_may_fail(3, &[Fault::Tear, Fault::FailHalf(FULL)]);
 }
 
 #[test]
 fn a_loss_of_power_leaves_what_the_last_sync_promised() {
     for ranks in [1, 3] {
-        for (name, step) in STEPS {
-            let (old, done) = (prepared(ranks), with_fault(ranks, step, u64::MAX, Fault::Kill));
+        for (name, base, step) in STEPS {
+            let (old, done) =
+                (prepared(ranks, base), with_fault(ranks, (base, step), u64::MAX, Fault::Kill));
             let (old, new) = (see(&old, false, name).unwrap(), see(&done.0, false, name).unwrap());
             for at in 0.. {
-                let (store, _, hit) = with_fault(ranks, step, at, Fault::Kill);
+                let (store, _, hit) = with_fault(ranks, (base, step), at, Fault::Kill);
                 let what = format!("{name} on {ranks} ranks, no power at {at}");
                 store.lose_power();
                 let seen = see(&store, false, &what).unwrap();
