@@ -33,6 +33,8 @@ pub struct FaultyStore<S> {
 struct Plan {
     at: u64,
     fault: Fault,
+    /// Half a write ends at a multiple of this in the file.
+    unit: u64,
     calls: AtomicU64,
     dead: AtomicBool,
 }
@@ -40,8 +42,14 @@ struct Plan {
 impl<S: Store> FaultyStore<S> {
     /// `fault` happens at changing call number `at` of `inner`.
     pub fn new(inner: S, at: u64, fault: Fault) -> Self {
+        Self::with_sectors(inner, at, fault, 1)
+    }
+
+    /// The same, where half a write ends between two sectors of so many bytes, as on a real disk and
+    /// in a kernel's page cache.
+    pub fn with_sectors(inner: S, at: u64, fault: Fault, unit: u64) -> Self {
         let (calls, dead) = (AtomicU64::new(0), AtomicBool::new(false));
-        FaultyStore { inner, plan: Arc::new(Plan { at, fault, calls, dead }) }
+        FaultyStore { inner, plan: Arc::new(Plan { at, fault, unit: unit.max(1), calls, dead }) }
     }
 
     /// How many changing calls there were, to learn how many faults to try.
@@ -172,7 +180,10 @@ impl File for FaultyFile {
         match self.plan.ask(&self.path, "write", true)? {
             Verdict::Go => self.inner.write_at(offset, bytes),
             Verdict::Half(error) => {
-                self.inner.write_at(offset, &bytes[..bytes.len() / 2])?;
+                let half = offset.saturating_add(bytes.len() as u64 / 2);
+                let end = half - half % self.plan.unit;
+                let half = end.saturating_sub(offset) as usize;
+                self.inner.write_at(offset, &bytes[..half])?;
                 Err(StoreError::new(&self.path, "write", error))
             }
         }

@@ -78,6 +78,8 @@ mod fill;
 pub mod guide {}
 #[doc = include_str!("../../../docs/log.md")]
 pub mod log_guide {}
+#[doc = include_str!("../../../docs/chunked.md")]
+pub mod chunked_guide {}
 mod hints;
 mod io_thread;
 mod journal;

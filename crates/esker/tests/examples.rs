@@ -57,6 +57,17 @@ fn background_flushes_and_reads_while_it_computes() {
 }
 
 #[test]
+fn chunks_are_small_and_have_what_was_written() {
+    made_by("chunks", |dataset, said| {
+        assert!(said.starts_with("24 chunks, "), "{said}");
+        assert!(said.ends_with("from 252 to 296.75\n"), "{said}");
+        let t = values(dataset, "t");
+        let expected = |i: usize| 250.0 + (i / 360 % 180) as f64 / 4.0 + (i / 64_800) as f64;
+        assert!(t.iter().enumerate().all(|(i, value)| *value == expected(i)));
+    });
+}
+
+#[test]
 fn decomposed_variables_are_read_as_arrays() {
     made_by("decomposed", |dataset, said| {
         let expected: Vec<f64> = (0..3000).map(f64::from).collect();

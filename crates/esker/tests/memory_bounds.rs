@@ -252,3 +252,77 @@ fn records_of_a_decomposed_variable_share_the_runs_of_its_map() {
     assert!(writing < 8 * MIB, "{writing} bytes for writing");
     assert!(reading < 24 * MIB, "{reading} bytes for reading");
 }
+
+/// Chunks of many times the buffer: what is held does not depend on how much there is.
+#[test]
+fn chunks_of_many_times_the_buffer() {
+    let _alone = alone();
+    const BUFFER: u64 = 512 << 10;
+    const RANKS: u64 = 4;
+    let measured = [4, 32].map(|times| {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.nc");
+        let peaks = esker::launch(RANKS as usize, |comm| {
+            let me = comm.rank() as u64;
+            let count = times * BUFFER / 4;
+            let mut hints = Hints::default();
+            hints.set("esker_chunk_buffer", &BUFFER.to_string());
+            hints.set("esker_chunk_cache", "0");
+            let options = CreateOptions::new().hints(hints).comm(comm.clone());
+            let mut def = Dataset::create(&path, options).unwrap();
+            let x = def.add_dim("x", DimLen::Fixed(count * RANKS)).unwrap();
+            let v = def.add_var("v", ExternalType::Int, &[x]).unwrap();
+            def.set_chunks(v, &[16 << 10]).unwrap();
+            def.set_filters(v, "shuffle lz4").unwrap();
+            let mut ds = def.enddef().unwrap();
+            // Every rank has a part of every chunk.
+            let mine = Selection::strided(&[me], &[count], &[RANKS]);
+            let data: Vec<i32> = (0..count).map(|i| (i * RANKS + me) as i32).collect();
+            let ((), writing) = peak(&*comm, || ds.put_all(v, &mine, &data).unwrap());
+            let ((), again) = peak(&*comm, || ds.put_all(v, &mine, &data).unwrap());
+            let mut found = vec![0; count as usize];
+            let ((), reading) = peak(&*comm, || ds.get_all_into(v, &mine, &mut found).unwrap());
+            assert_eq!(found, data);
+            ds.close().unwrap();
+            (writing, again, reading)
+        });
+        println!("{times} times: {peaks:?}");
+        peaks[0]
+    });
+    for (writing, again, reading) in measured {
+        // Chunks that come in, that are encoded and that are written, each in a round of its own,
+        // with their messages.
+        let buffers = (RANKS * 14 * BUFFER) as usize;
+        assert!(writing < buffers && again < buffers && reading < buffers, "{measured:?}");
+    }
+    let [few, many] = measured;
+    assert!(many.0 < few.0 * 2 && many.2 < few.2 * 2, "{few:?}, {many:?}");
+}
+
+/// Decoded chunks that are kept stay within the hint, also when they are tiny.
+#[test]
+fn the_cache_of_chunks_keeps_its_bound() {
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    for chunk in [8, 1000] {
+        let path = dir.path().join("run.nc");
+        esker::launch(1, |comm| {
+            let mut hints = Hints::default();
+            hints.set("esker_chunk_cache", "1000000");
+            let options = CreateOptions::new().hints(hints).comm(comm.clone());
+            let mut def = Dataset::create(&path, options).unwrap();
+            let x = def.add_dim("x", DimLen::Fixed(400_000)).unwrap();
+            let v = def.add_var("v", ExternalType::Int, &[x]).unwrap();
+            def.set_chunks(v, &[chunk]).unwrap();
+            let mut ds = def.enddef().unwrap();
+            ds.put(v, &Selection::all(), &vec![7i32; 400_000]).unwrap();
+            let ((), reading) = peak(&*comm, || {
+                for at in (0..400_000).step_by(chunk as usize) {
+                    assert_eq!(ds.get::<i32>(v, &Selection::element(&[at])).unwrap(), [7]);
+                }
+            });
+            println!("chunks of {chunk}: {reading} bytes");
+            assert!(reading < 2_000_000, "{reading} bytes for a cache of 1,000,000");
+        });
+    }
+}

@@ -179,6 +179,85 @@ fn decomposed_variables_under_open_mpi_agree_with_the_model() {
     decomposed_pass(OPEN_MPI);
 }
 
+fn chunked_pass(mpi: Mpi) {
+    if !mpi.is_here() {
+        return;
+    }
+    let _alone = alone();
+    for (ranks, seeds) in efforts().into_iter().filter(|(ranks, _)| [1, 2, 4, 7].contains(ranks)) {
+        let dir = tempfile::tempdir().unwrap();
+        let first = (40_000 * ranks).to_string();
+        let seeds = seeds.to_string();
+        mpi.passes(ranks, &["chunked", dir.path().to_str().unwrap(), &first, &seeds]);
+    }
+}
+
+#[test]
+fn chunked_variables_under_mpich_agree_with_the_model() {
+    chunked_pass(MPICH);
+}
+
+#[test]
+fn chunked_variables_under_open_mpi_agree_with_the_model() {
+    chunked_pass(OPEN_MPI);
+}
+
+#[test]
+fn a_killed_rank_leaves_every_chunk_old_or_new() {
+    if !MPICH.is_here() {
+        return;
+    }
+    let _alone = alone();
+    let mut mixed = 0;
+    for turn in 0..kills() {
+        let dir = tempfile::tempdir().unwrap();
+        let job = killed(&["endless-chunks"], dir.path(), turn);
+        let (succeeded, ..) = job.end(Duration::from_secs(60));
+        assert!(!succeeded);
+        let synced = number_in(&dir.path().join("synced")).unwrap();
+        let path = dir.path().join("run.nc");
+        let mut ds = Dataset::open_with(&path, OpenOptions::new().writable(true)).unwrap();
+        let (fixed, record) = (ds.var("fixed").unwrap(), ds.var("record").unwrap());
+        for var in [fixed, record] {
+            ds.stored_chunks(var, true, |_, _| Ok(())).unwrap();
+        }
+        let steps = |ds: &Dataset| -> Vec<u64> {
+            let all: Vec<f32> = ds.get(fixed, &Selection::all()).unwrap();
+            let chunks = all.chunks(10_000).enumerate();
+            let step = |(number, chunk): (usize, &[f32])| {
+                let is = |step: &u64| {
+                    let first = 10_000 * number as u64;
+                    let mut all = chunk.iter().enumerate();
+                    all.all(|(i, found)| *found == value(*step, first + i as u64))
+                };
+                (synced - 1..=synced).find(is)
+            };
+            chunks.map(|chunk| step(chunk).expect("a mixture, or neither")).collect()
+        };
+        let found = steps(&ds);
+        mixed += usize::from(found.contains(&synced));
+        assert!(ds.numrecs() == synced || ds.numrecs() == synced + 1, "{}", ds.numrecs());
+        let all: Vec<f32> = ds.get(record, &Selection::all()).unwrap();
+        let width = all.len() / ds.numrecs() as usize;
+        for (i, found) in all.iter().enumerate() {
+            assert_eq!(*found, value((i / width) as u64, (i % width) as u64), "turn {turn}");
+        }
+        // Somebody goes on, and finds room where nothing is.
+        let records = ds.numrecs();
+        let more: Vec<f32> = (0..width as u64).map(|i| value(records, i)).collect();
+        ds.append(record, &more).unwrap();
+        assert_eq!(steps(&ds), found);
+        ds.put(fixed, &Selection::all(), &vec![1i32; width]).unwrap();
+        ds.close().unwrap();
+        let ds = Dataset::open(&path).unwrap();
+        let all: Vec<f32> = ds.get(record, &Selection::all()).unwrap();
+        let expected = |i: usize| value((i / width) as u64, (i % width) as u64);
+        assert!(all.iter().enumerate().all(|(i, found)| *found == expected(i)), "turn {turn}");
+        assert_eq!(ds.get::<i32>(fixed, &Selection::all()).unwrap(), vec![1; width]);
+    }
+    println!("{mixed} of {} ranks were killed between two states", kills());
+}
+
 /// The burst buffer of a directory, as the environment names it.
 fn burst_buffer(dir: &Path, more: &str) -> String {
     let dir = dir.join("bb");

@@ -71,6 +71,7 @@ impl Dataset {
         let Some(chunked) = &self.chunked else { return Ok(vec![0]) };
         let tables = self.tables_file(chunked)?;
         let heap = chunked.heap_in(&*tables);
+        let len = tables.len()?.saturating_sub(heap.begin);
         let mut used: Vec<(u64, u64)> = Vec::new();
         for (id, var) in chunked.sound() {
             let mut chain = var.chain();
@@ -78,7 +79,7 @@ impl Dataset {
             for Known { block, at } in chain.blocks() {
                 used.push((*at, room_for(Block::bytes(block.count))));
             }
-            let all = chain.covers();
+            let (all, exist) = (chain.covers(), var.grid().chunks(self.records));
             drop(chain);
             const AT_ONCE: u64 = 16 * 1024;
             let mut first = 0;
@@ -86,8 +87,17 @@ impl Dataset {
                 let numbers: Vec<u64> = (first..all.min(first + AT_ONCE)).collect();
                 first += numbers.len() as u64;
                 let entries = var.entries(heap, &numbers).map_err(|t| self.trouble(id, t))?;
-                let here = entries.iter().flatten().filter(|entry| entry.file == 0);
-                used.extend(here.map(|entry| (entry.place, room_for(entry.size))));
+                for (number, entry) in numbers.iter().zip(entries) {
+                    let Some(entry) = entry else { continue };
+                    let end = entry.place.checked_add(entry.size);
+                    if *number >= exist {
+                        // A call that was killed, or failed, before the records were counted.
+                        forget_entry(var, heap, *number)?;
+                    } else if entry.file == 0 && end.is_some_and(|end| end <= len) {
+                        // (What a damaged table says to be behind the end of the file is nothing.)
+                        used.push((entry.place, room_for(entry.size)));
+                    }
+                }
             }
         }
         let (mut holes, end) = holes_between(used);
@@ -109,7 +119,15 @@ impl Dataset {
                 // Of other files others know what is free.
                 let own = |old: &Entry| old.file == chunk.entry.file;
                 let moved = |old: &Entry| old.place != chunk.entry.place;
-                if let Some(old) = chunk.old.filter(|old| own(old) && moved(old)) {
+                let end = match chunked.files.as_ref().and_then(|files| files.own.as_ref()) {
+                    Some(own) => own.end,
+                    None => heap.end.unwrap_or(0),
+                };
+                // A damaged table may say anything.
+                let there =
+                    |old: &Entry| old.place.checked_add(old.size).is_some_and(|at| at <= end);
+                let free = chunk.old.filter(|old| own(old) && moved(old) && there(old));
+                if let Some(old) = free {
                     heap.free(old.place, old.size);
                 }
             }
@@ -178,7 +196,7 @@ impl Dataset {
                     *known = (*known).max(*most);
                 }
             }
-            self.add_blocks(chunked, file, end, heap.limit, &wanted)
+            self.plan_blocks(chunked, file, end, &wanted)
         })?;
         let parts = match &added {
             Some(numbers) => broadcast_parts(comm, &[&Message::from_u64s(numbers)])?,
@@ -190,8 +208,11 @@ impl Dataset {
         if heap.limit.is_some_and(|limit| *end > limit) {
             return Ok(Some(*end));
         }
+        // Theirs from now on: when the writing of one fails, another may be linked already.
         heap.end = Some(*end);
-        for [var, first, count, at] in blocks.as_chunks::<4>().0 {
+        let (blocks, _) = blocks.as_chunks::<4>();
+        self.base.by_root(|| self.add_blocks(chunked, file, blocks))?;
+        for [var, first, count, at] in blocks {
             let Some(Ok(var)) = chunked.var(VarId(*var as usize)) else { continue };
             let mut chain = var.chain();
             // Ranks that do not know the block before will read about both.
@@ -203,19 +224,16 @@ impl Dataset {
         Ok(None)
     }
 
-    /// Writes new blocks behind the tables of these variables, up to these chunks, unless they would
-    /// pass the limit. Gives the end of the heap, then variable, first chunk, chunks and place of each
-    /// block.
-    fn add_blocks(
+    /// Finds places for new blocks behind the tables of these variables, up to these chunks. Gives the
+    /// end of the heap, then variable, first chunk, chunks and place of each block.
+    fn plan_blocks(
         &self,
         chunked: &Chunked,
         file: HeapFile<'_>,
         mut end: u64,
-        limit: Option<u64>,
         wanted: &BTreeMap<u64, u64>,
     ) -> Result<Vec<u64>> {
         let mut numbers = vec![0];
-        let mut links: Vec<(u64, Block)> = Vec::new();
         for (number, most) in wanted {
             let id = VarId(*number as usize);
             let Some(Ok(var)) = chunked.var(id) else { return Err(Error::Garbled) };
@@ -225,26 +243,39 @@ impl Dataset {
             while chain.covers() <= *most {
                 let count = Block::entries(chain.blocks().len(), var.grid().per_group);
                 let first = chain.covers();
-                if let Some(Known { block, at }) = chain.blocks().last() {
-                    links.push((*at, Block { next: end, ..*block }));
-                }
                 chain.push(Known { block: Block { first, count, next: 0 }, at: end });
                 numbers.extend([*number, first, count, end]);
                 end += room_for(Block::bytes(count));
             }
         }
         numbers[0] = end;
-        if limit.is_some_and(|limit| end > limit) {
-            return Ok(numbers);
-        }
+        Ok(numbers)
+    }
+
+    /// Writes new blocks, and links each to the one before it.
+    fn add_blocks(&self, chunked: &Chunked, file: HeapFile<'_>, blocks: &[[u64; 4]]) -> Result<()> {
         // Blocks are there before anything says so.
-        for [_, first, count, at] in numbers[1..].as_chunks::<4>().0 {
+        for [_, first, count, at] in blocks {
             write_block(file, *at, &Block { first: *first, count: *count, next: 0 })?;
         }
-        for (at, block) in links {
-            file.file.write_at(file.begin + at, &block.encode())?;
+        for of_var in blocks.chunk_by(|a, b| a[0] == b[0]) {
+            let [number, first, ..] = of_var[0];
+            let id = VarId(number as usize);
+            let Some(Ok(var)) = chunked.var(id) else { return Err(Error::Garbled) };
+            let mut chain = var.chain();
+            chain.reach(file, first).map_err(|t| self.trouble(id, t))?;
+            let mut last = chain.blocks().last().copied();
+            drop(chain);
+            for [_, first, count, at] in of_var {
+                if let Some(Known { block, at: before }) = last {
+                    let linked = Block { next: *at, ..block };
+                    file.file.write_at(file.begin + before, &linked.encode())?;
+                }
+                let block = Block { first: *first, count: *count, next: 0 };
+                last = Some(Known { block, at: *at });
+            }
         }
-        Ok(numbers)
+        Ok(())
     }
 
     /// Brings the attributes that count records up to date. Collective.
@@ -281,6 +312,12 @@ impl Dataset {
         self.header = header;
         Ok(())
     }
+}
+
+/// Makes a chunk one that was never written.
+fn forget_entry(var: &ChunkedVar, heap: HeapFile<'_>, number: u64) -> Result<()> {
+    let Some(at) = var.chain().place(number) else { return Ok(()) };
+    Ok(heap.file.write_at(heap.begin + at, &[0; Entry::LEN as usize])?)
 }
 
 /// Writes an empty block.

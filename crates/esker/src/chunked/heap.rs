@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use esker_format::chunked::ALIGN;
 
+use super::write::Placed;
+
 /// Holes that are remembered, at most; the longest.
 const MOST: usize = 64 * 1024;
 
@@ -28,7 +30,7 @@ pub(crate) struct Heap {
 
 /// The length of the place for so many bytes.
 pub(crate) fn room_for(bytes: u64) -> u64 {
-    bytes.next_multiple_of(ALIGN)
+    bytes.checked_next_multiple_of(ALIGN).unwrap_or(u64::MAX)
 }
 
 impl Heap {
@@ -61,6 +63,15 @@ impl Heap {
         match self.fresh.remove(&place) {
             true => self.add_hole(place, len),
             false => self.pending.push((place, len)),
+        }
+    }
+
+    /// Chunks that were written there will not be read.
+    pub(super) fn give_back(&mut self, placed: &[Placed]) {
+        for Placed { old, entry, .. } in placed {
+            if old.is_none_or(|old| old.place != entry.place) {
+                self.free(entry.place, entry.size);
+            }
         }
     }
 

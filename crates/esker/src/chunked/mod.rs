@@ -75,6 +75,21 @@ impl Chunking {
         Chunk::new(self.ty, &self.shape).with_fill(&self.fill)
     }
 
+    /// Takes out what a chunk has of records that do not exist: a call that failed wrote them.
+    fn forget_records(&self, number: u64, existing: u64, values: &mut [u8]) {
+        let grid = &self.grid;
+        let Some(group) = number.checked_div(grid.per_group).filter(|_| grid.has_records) else {
+            return;
+        };
+        let first = group.saturating_mul(grid.group_records());
+        let there = existing.saturating_sub(first).min(grid.group_records());
+        let from = there * (grid.bytes / grid.group_records());
+        if let Some(rest) = values.get_mut(from as usize..) {
+            let elements = rest.chunks_exact_mut(self.fill.len().max(1));
+            elements.for_each(|element| element.copy_from_slice(&self.fill));
+        }
+    }
+
     /// A chunk that nobody has written.
     fn fill_chunk(&self, out: &mut Vec<u8>) {
         out.clear();
@@ -87,6 +102,18 @@ impl Chunking {
             }
         }
     }
+}
+
+/// Why chunks cannot begin there, if they cannot: it is where the file has something else.
+fn misplaced(header: &Header, begin: u64) -> Option<String> {
+    let fixed = header.fixed_end().max(header.layout.header_len);
+    let records = header.layout.record_begin.filter(|records| begin > *records);
+    let why = match records {
+        _ if begin < fixed => format!("before byte {fixed}, where its header and variables end"),
+        Some(records) => format!("behind byte {records}, where its records begin"),
+        None => return None,
+    };
+    Some(format!("the file says that its chunks begin at byte {begin}, {why}"))
 }
 
 /// A chunked variable of an open dataset.
@@ -134,6 +161,8 @@ impl Chunked {
             Some(Ok(files)) => (Some(Box::new(files)), None),
             Some(Err(why)) => (None, Some(why)),
         };
+        let inside = begin.filter(|_| files.is_none());
+        let wrong = wrong.or_else(|| inside.and_then(|begin| misplaced(header, begin)));
         let mut seen = Vec::new();
         let mut found = Vec::with_capacity(schema.vars.len());
         for (number, variable) in schema.vars.iter().enumerate() {
@@ -161,7 +190,6 @@ impl Chunked {
         let schema = from_file(schema, &seen);
         let grids = found.iter().map(|v| v.as_ref()?.as_ref().ok().map(ChunkedVar::grid));
         let space = Space::new(grids);
-        let inside = begin.filter(|_| files.is_none());
         let limit = header.layout.record_begin.zip(inside).map(|(r, b)| r.saturating_sub(b));
         let heap = Heap::new(begin.unwrap_or(0), None, limit);
         let (cache, scratch) = (Mutex::default(), Mutex::default());

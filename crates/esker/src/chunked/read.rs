@@ -1,6 +1,6 @@
 //! Reading: chunks are decoded once, and what requests want is taken out of them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -36,6 +36,8 @@ type Decoded = Arc<Vec<u8>>;
 #[derive(Debug, Default)]
 pub(crate) struct Cache {
     chunks: HashMap<ChunkId, Kept>,
+    /// By when they were used.
+    order: BTreeMap<u64, ChunkId>,
     memory: u64,
     clock: u64,
 }
@@ -51,29 +53,37 @@ struct Kept {
 }
 
 impl Cache {
+    /// Memory of a chunk, with what it takes to keep it.
+    fn memory_of(values: &Decoded) -> u64 {
+        values.len() as u64 + 400
+    }
+
     fn get(&mut self, id: ChunkId, entry: &Entry) -> Option<Decoded> {
         self.clock += 1;
         let kept = self.chunks.get_mut(&id).filter(|kept| kept.entry == *entry)?;
+        self.order.remove(&kept.used);
+        self.order.insert(self.clock, id);
         kept.used = self.clock;
         Some(kept.values.clone())
     }
 
     fn put(&mut self, id: ChunkId, entry: Entry, values: &Decoded, most: u64) {
-        let bytes = values.len() as u64;
+        let bytes = Cache::memory_of(values);
         if bytes > most / 2 {
             return;
         }
         self.clock += 1;
         let kept = Kept { entry, values: values.clone(), used: self.clock };
+        self.order.insert(self.clock, id);
         if let Some(old) = self.chunks.insert(id, kept) {
-            self.memory -= old.values.len() as u64;
+            self.order.remove(&old.used);
+            self.memory -= Cache::memory_of(&old.values);
         }
         self.memory += bytes;
         while self.memory > most {
-            let oldest = self.chunks.iter().min_by_key(|(_, kept)| kept.used);
-            let Some(id) = oldest.map(|(id, _)| *id) else { break };
-            if let Some(gone) = self.chunks.remove(&id) {
-                self.memory -= gone.values.len() as u64;
+            let Some((_, oldest)) = self.order.pop_first() else { break };
+            if let Some(gone) = self.chunks.remove(&oldest) {
+                self.memory -= Cache::memory_of(&gone.values);
             }
         }
     }

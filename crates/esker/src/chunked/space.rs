@@ -66,12 +66,17 @@ impl Space {
     /// The address of a chunk; `None` beyond all addresses.
     pub(crate) fn address(&self, ChunkId { var, number }: ChunkId) -> Option<u64> {
         let place = (*self.of_var.get(var.0)?)?;
-        if !place.has_records {
-            return number.checked_mul(place.bytes)?.checked_add(place.base);
-        }
-        let (group, within) = (number / place.per_group, number % place.per_group);
-        let group = group.checked_mul(self.group)?.checked_add(self.fixed_end)?;
-        let address = group.checked_add(place.base)?.checked_add(within * place.bytes)?;
+        let (group, within) = match place.has_records {
+            false => (0, number),
+            true => {
+                let group = number.checked_div(place.per_group)?;
+                let start = group.checked_mul(self.group)?.checked_add(self.fixed_end)?;
+                (start, number % place.per_group)
+            }
+        };
+        let within = within.checked_mul(place.bytes)?;
+        let address = group.checked_add(place.base)?.checked_add(within)?;
+        // What lies within the chunk has addresses too.
         (address <= i64::MAX as u64).then_some(address)
     }
 

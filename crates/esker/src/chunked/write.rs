@@ -100,7 +100,7 @@ impl Dataset {
         }
         report.phases.agree += clock.elapsed();
         let placed = loop {
-            match self.write_units(&plan, &units, puts, report)? {
+            match self.write_units(&plan, &units, existing, puts, report)? {
                 Written::Placed(placed) => break placed,
                 Written::NoRoom(needed) => self.make_room(needed)?,
             }
@@ -110,7 +110,12 @@ impl Dataset {
         let clock = Instant::now();
         if records > existing && self.fills_records() {
             let filled = self.fill_share(existing, records, None);
-            self.base.agree(filled)?;
+            if let Err(error) = self.base.agree(filled) {
+                if let Some(chunked) = &mut self.chunked {
+                    chunked.heap.give_back(&placed);
+                }
+                return Err(error);
+            }
         }
         self.commit_chunks(&placed)?;
         report.phases.agree += clock.elapsed();
@@ -123,6 +128,7 @@ impl Dataset {
         &mut self,
         plan: &Plan<'_>,
         units: &[(u64, u64)],
+        existing: u64,
         puts: &mut [Request<'_>],
         report: &mut Report,
     ) -> Result<Written> {
@@ -143,15 +149,16 @@ impl Dataset {
                 // Before anything else, so that entries find their places when chunks are written.
                 let ids = assigned.owned.iter().flatten();
                 let ids = ids.filter_map(|unit| chunked.space.chunk_at(*unit).map(|(id, _, _)| id));
-                if let Some(needed) = self.lengthen_tables(&chunked, &mut heap, ids)? {
+                let longer = self.lengthen_tables(&chunked, &mut heap, ids);
+                before.end = heap.end;
+                if let Some(needed) = longer? {
                     return Ok(Written::NoRoom(needed));
                 }
-                before.end = heap.end;
             }
             report.phases.agree += clock.elapsed();
             report.write_strategy = Strategy::Exchanged;
             let ends = Ends { heap: &mut heap, own: own.as_mut() };
-            self.write_rounds(&chunked, ends, plan, &assigned, puts, report)
+            self.write_rounds(&chunked, ends, plan, &assigned, existing, puts, report)
         });
         if !matches!(written, Ok(Written::Placed(_))) {
             // What was written for nothing is written over; tables that are longer now stay so.
@@ -175,12 +182,14 @@ impl Dataset {
 
     /// Exchanges, encodes and writes round by round. Gives the chunks that have a place now, and what
     /// went wrong with this rank's share; the error of the call is one that ranks cannot go on after.
+    #[allow(clippy::too_many_arguments)]
     fn write_rounds(
         &self,
         chunked: &Chunked,
         mut ends: Ends<'_>,
         plan: &Plan<'_>,
         assigned: &Assigned,
+        existing: u64,
         puts: &mut [Request<'_>],
         report: &mut Report,
     ) -> Result<Written> {
@@ -195,6 +204,10 @@ impl Dataset {
         let mut missing: Option<u64> = None;
         let threads = self.chunk_threads();
         let apart = assigned.rounds > 1;
+        // Not where a later round may find no room: all of it is done again then, and needs what the
+        // chunks were.
+        let in_place = self.base.hints.chunk_rewrite == Rewrite::InPlace
+            && (!apart || ends.heap.limit.is_none());
         let mut spare: Vec<Window> = Vec::new();
         thread::scope(|scope| {
             let mut encoding: Option<Encoding<'_>> = None;
@@ -208,7 +221,7 @@ impl Dataset {
                 };
                 let encode = |windows: Vec<Window>| {
                     let clock = Instant::now();
-                    let (encoded, trouble) = encode_all(chunked, file, windows, threads);
+                    let (encoded, trouble) = encode_all(chunked, file, windows, existing, threads);
                     (encoded, trouble, clock.elapsed())
                 };
                 // What was gathered in the round before is encoded by now.
@@ -227,7 +240,7 @@ impl Dataset {
                     encoded.clear();
                 }
                 let clock = Instant::now();
-                let entries = self.place(&mut ends, &encoded)?;
+                let entries = self.place(&mut ends, &encoded, in_place)?;
                 report.phases.agree += clock.elapsed();
                 let entries = match entries {
                     Ok(entries) => entries,
@@ -329,12 +342,16 @@ impl Dataset {
 
     /// Finds places for encoded chunks: holes of this rank, or one stretch at the end. Collective; the
     /// inner error, the same on every rank, is how long a heap must be that has room for them.
-    fn place(&self, ends: &mut Ends<'_>, encoded: &[Encoded]) -> Result<Result<Vec<Placed>, u64>> {
+    fn place(
+        &self,
+        ends: &mut Ends<'_>,
+        encoded: &[Encoded],
+        in_place: bool,
+    ) -> Result<Result<Vec<Placed>, u64>> {
         let Ends { heap, own } = ends;
         // Those who put chunks into the same file.
         let comm = own.as_ref().map_or(&*self.base.comm, |own| &*own.group);
         let file = own.as_ref().map_or(0, |own| own.number);
-        let in_place = self.base.hints.chunk_rewrite == Rewrite::InPlace;
         let mut places: Vec<Option<u64>> = Vec::with_capacity(encoded.len());
         let mut total = 0;
         for chunk in encoded {
@@ -430,6 +447,7 @@ fn encode_all(
     chunked: &Chunked,
     heap: HeapFile<'_>,
     windows: Vec<Window>,
+    existing: u64,
     threads: usize,
 ) -> (Vec<Encoded>, Option<(ChunkId, Trouble)>) {
     let count = windows.len();
@@ -456,6 +474,7 @@ fn encode_all(
                         Some(entry) => {
                             let memory = (&mut stored, &mut scratch);
                             var.decode(heap, id.number, entry, &mut there, memory)?;
+                            chunking.forget_records(id.number, existing, &mut there);
                         }
                     }
                     window.complete(&there);

@@ -1,6 +1,7 @@
 //! Whole files from enemies and broken disks: opening, reading and writing them gives data or
 //! an error, never a panic, and takes no more memory than the file justifies.
 
+mod chunked;
 #[path = "../../../esker-format/tests/hostile/data.rs"]
 mod data;
 mod exercise;

@@ -43,7 +43,21 @@ fn main() -> ExitCode {
                 scenario::run_decomposed(seed, comm.clone(), &Path::new(dir).join("run.nc"));
             }
         }
+        ["chunked", dir, first, count] => {
+            let (first, count) = (number(first), number(count));
+            for seed in first..first + count {
+                let path = Path::new(dir).join("run.chunk.nc");
+                scenario::run(seed, comm.clone(), &path);
+                if seed % 3 == 0 {
+                    scenario::run_two(seed, comm.clone(), &path);
+                }
+                if seed % 3 == 1 {
+                    scenario::run_split(seed, comm.clone(), &path);
+                }
+            }
+        }
         ["endless", dir] => endless(&comm, Path::new(dir)),
+        ["endless-chunks", dir] => endless_chunks(&comm, Path::new(dir)),
         ["endless-log", dir, files] => endless_log(&comm, Path::new(dir), files),
         ["redefine", dir] => redefine(&comm, Path::new(dir)),
         ["full", path] => full(&comm, Path::new(path)),
@@ -51,7 +65,7 @@ fn main() -> ExitCode {
         ["hints", path] => tell_hints(&comm, Path::new(path)),
         _ => {
             eprintln!(
-                "esker-ranks scenario DIR FIRST COUNT | decomposed DIR FIRST COUNT | endless DIR | endless-log DIR FILES | redefine DIR | full PATH | interleave PATH | hints PATH"
+                "esker-ranks scenario DIR FIRST COUNT | decomposed DIR FIRST COUNT | chunked DIR FIRST COUNT | endless DIR | endless-chunks DIR | endless-log DIR FILES | redefine DIR | full PATH | interleave PATH | hints PATH"
             );
             return ExitCode::FAILURE;
         }
@@ -154,6 +168,45 @@ fn endless_log(comm: &Arc<dyn Communicator>, dir: &Path, files: &str) {
                 std::fs::write(&new, (step + 1).to_string()).unwrap();
                 std::fs::rename(new, name).unwrap();
             }
+        }
+    }
+}
+
+/// Rewrites all chunks of a variable and appends a record to another until it is killed, each rank a part
+/// of every chunk. `synced` says how often.
+fn endless_chunks(comm: &Arc<dyn Communicator>, dir: &Path) {
+    const CHUNK: u64 = 10_000;
+    let (me, ranks) = (comm.rank() as u64, comm.size() as u64);
+    std::fs::write(dir.join(format!("pid.{me}")), std::process::id().to_string()).unwrap();
+    let mut hints = Hints::default();
+    // Several rounds in every call.
+    hints.set("esker_chunk_buffer", "100000");
+    let options = CreateOptions::new().comm(comm.clone()).hints(hints);
+    let mut def = Dataset::create(dir.join("run.nc"), options).unwrap();
+    let t = def.add_dim("t", DimLen::Unlimited).unwrap();
+    let x = def.add_dim("x", DimLen::Fixed(RECORD)).unwrap();
+    let fixed = def.add_var("fixed", ExternalType::Int, &[x]).unwrap();
+    def.set_chunks(fixed, &[CHUNK]).unwrap();
+    def.set_filters(fixed, "shuffle zstd,1").unwrap();
+    let record = def.add_var("record", ExternalType::Float, &[t, x]).unwrap();
+    def.set_chunks(record, &[3, CHUNK]).unwrap();
+    def.set_filters(record, "lz4").unwrap();
+    let mut ds = def.enddef().unwrap();
+    for step in 0.. {
+        let count = (RECORD - me).div_ceil(ranks);
+        let mut queue = esker::Requests::new();
+        let data: Vec<f32> = (0..count).map(|i| value(step, i * ranks + me)).collect();
+        let mine = Selection::strided(&[me], &[count], &[ranks]);
+        ds.iput(&mut queue, fixed, &mine, &data).unwrap();
+        let mine = Selection::strided(&[step, me], &[1, count], &[1, ranks]);
+        ds.iput(&mut queue, record, &mine, &data).unwrap();
+        ds.wait_all(&mut queue).unwrap();
+        drop(queue);
+        ds.sync().unwrap();
+        if me == 0 {
+            let (new, name) = (dir.join("synced.new"), dir.join("synced"));
+            std::fs::write(&new, (step + 1).to_string()).unwrap();
+            std::fs::rename(new, name).unwrap();
         }
     }
 }
