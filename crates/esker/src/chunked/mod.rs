@@ -6,6 +6,7 @@
 
 mod commit;
 mod define;
+mod examine;
 mod heap;
 mod owners;
 pub mod policy;
@@ -24,6 +25,7 @@ use esker_format::{ExternalType, Header, Schema, VarId, values};
 
 pub(crate) use commit::write_block;
 pub(crate) use define::{Placing, physical};
+pub use examine::{ChunkFault, ChunkFaultKind, TableBlock};
 pub(crate) use heap::Heap;
 pub(crate) use space::{ChunkId, Space};
 pub use stored::StoredChunk;
@@ -61,6 +63,16 @@ impl Chunking {
         let checked = pipeline.check(&Chunk::new(ty, &shape).with_fill(&fill));
         checked.map_err(|e| e.to_string())?;
         Ok(Chunking { chunk: chunk.to_vec(), pipeline, grid, ty, fill, shape })
+    }
+
+    /// Bytes of a chunk in memory.
+    pub fn chunk_bytes(&self) -> u64 {
+        self.grid.bytes
+    }
+
+    /// How many chunks there are with so many records, written or not.
+    pub fn chunks(&self, records: u64) -> u64 {
+        self.grid.chunks(records)
     }
 
     /// What filters need to know of a chunk.

@@ -76,8 +76,7 @@ pub(crate) fn assign(
     let total = comm.sum_u64(own_total)?;
     let own_home = (0..homes).find(|h| rank_of_home(*h, homes, comm.size()) == me).unwrap_or(0);
     let first = first_of_home(own_home, homes, comm.size());
-    let mut assigner =
-        Assigner::new(comm.size(), total, weight).scaled(homes).starting_at(first);
+    let mut assigner = Assigner::new(comm.size(), total, weight).scaled(homes).starting_at(first);
     let mut letters = Letters::default();
     let mut accesses = Vec::new();
     for unit in units() {
