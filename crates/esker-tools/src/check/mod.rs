@@ -5,8 +5,8 @@
 //! [`Verdict`]. [`repair`] mends what can be mended without guessing.
 //!
 //! The findings come from the header's bytes (`header`), the places of the variables
-//! (`places`), the file's length (`length`, `extent`), the attributes (`attributes`) and the
-//! files beside it (`beside`). [`CODES`] lists every kind of finding.
+//! (`places`), the file's length (`length`, `extent`), the attributes (`attributes`), the chunked
+//! variables (`chunks`) and the files beside it (`beside`). [`CODES`] lists every kind of finding.
 //!
 //! An error makes a file invalid: PnetCDF's ncvalidator refuses it too, or values cannot be
 //! read. What readers have always coped with (old names, a wrong redundant size, odd fill
@@ -30,6 +30,7 @@
 
 mod attributes;
 mod beside;
+mod chunks;
 mod codes;
 mod container;
 mod extent;
@@ -141,7 +142,7 @@ impl Report {
 /// Checks the file at `path`.
 ///
 /// An error means that the file could not be read; everything that is wrong with it is a
-/// finding. Of a container, every frame and every payload that its newest version has is read.
+/// finding. Chunked variables are read whole. Of a container, every frame and every payload that its newest version has is read.
 /// When the header does not decode, what stopped the decoder is the last finding
 /// about the file itself.
 pub fn check(
@@ -164,6 +165,7 @@ pub fn check(
             let header = &decoded.header;
             (version, numrecs) = (Some(header.schema.version), Some(header.numrecs));
             inspect(&decoded, &*file, file_len, &mut findings)?;
+            chunks::check(&options.store, &path, header, progress, &mut findings)?;
         }
         Err(error) => {
             findings.push(header::fatal(&error, &*file, file_len)?);
