@@ -1,6 +1,7 @@
 //! Which variables of the output are chunked, how, and through which filters.
 
 use std::collections::HashMap;
+use std::str::FromStr;
 
 use esker::values::fill_bytes;
 use esker::{Attribute, DimLen, Schema, Variable};
@@ -66,6 +67,50 @@ pub struct FilterWish {
     pub var: Option<String>,
     /// The filters, as in `shuffle zstd,3`; `none` for none.
     pub text: String,
+}
+
+impl FromStr for ShapeWish {
+    type Err = String;
+
+    /// `lat/90,lon/90`, or `t:lat/90,lon/90` for the variable t.
+    fn from_str(text: &str) -> Result<ShapeWish, String> {
+        let (var, list) = of_variable(text);
+        let length = |part: &str| {
+            let usage = || format!("{part:?} is no length of a chunk: write DIMENSION/LENGTH");
+            let (dim, len) = part.rsplit_once('/').filter(|(d, _)| !d.is_empty()).ok_or_else(usage)?;
+            match len.parse::<u64>() {
+                Ok(len) if (1..=i32::MAX as u64).contains(&len) => Ok((dim.to_string(), len)),
+                _ => Err(usage()),
+            }
+        };
+        let lengths = list.split(',').map(length).collect::<Result<_, _>>()?;
+        Ok(ShapeWish { var, lengths })
+    }
+}
+
+impl FromStr for FilterWish {
+    type Err = String;
+
+    /// `shuffle zstd,3`, or `t:zstd,3` for the variable t; `none` for no filters.
+    fn from_str(text: &str) -> Result<FilterWish, String> {
+        let (var, text) = of_variable(text);
+        let text = text.trim();
+        if text.is_empty() {
+            return Err("name a filter, or none".to_string());
+        }
+        if text != "none" {
+            text.parse::<Pipeline>().map_err(|e| e.to_string())?;
+        }
+        Ok(FilterWish { var, text: text.to_string() })
+    }
+}
+
+/// The variable before the last colon, if there is one, and the rest.
+fn of_variable(text: &str) -> (Option<String>, &str) {
+    match text.rsplit_once(':') {
+        Some((var, rest)) if !var.is_empty() => (Some(var.to_string()), rest),
+        _ => (None, text),
+    }
 }
 
 /// Gives each variable of the output the attributes that say how it is stored.
@@ -387,6 +432,21 @@ mod tests {
         assert_eq!(shape_of(Float, &small, &any, 12), [12, 10, 10]);
         assert_eq!(shape_of(Float, &small, &any, 1_000_000), [2621, 10, 10]);
         assert_eq!(shape_of(Double, &[None], &[None], 0), [1]);
+    }
+
+    #[test]
+    fn wishes_are_for_all_variables_or_one() {
+        let lengths = vec![("lat".to_string(), 90), ("lon".to_string(), 45)];
+        let wish = |var| Ok(ShapeWish { var, lengths: lengths.clone() });
+        assert_eq!("lat/90,lon/45".parse(), wish(None));
+        assert_eq!("t:lat/90,lon/45".parse(), wish(Some("t".to_string())));
+        for text in ["lat", "lat/0", "lat/x", "/9", "", "t:", "lat/90,"] {
+            assert!(text.parse::<ShapeWish>().is_err(), "{text}");
+        }
+        let filter = FilterWish { var: Some("t".into()), text: "shuffle zstd,3".into() };
+        assert_eq!("t:shuffle zstd,3".parse(), Ok(filter));
+        assert!("none".parse::<FilterWish>().is_ok());
+        assert!("gzip".parse::<FilterWish>().unwrap_err().contains("the filters are"));
     }
 
     #[test]
