@@ -62,7 +62,8 @@ pub(crate) fn unit(shape: &[u64], from: Option<&[u64]>, to: Option<&[u64]>, most
     };
     let both: Vec<u64> =
         from.iter().zip(to).map(|(from, to)| to * from.div_ceil(*to).max(1)).collect();
-    let elements = both.iter().zip(shape).fold(1u64, |n, (len, all)| n.saturating_mul(*len.min(all)));
+    let elements =
+        both.iter().zip(shape).fold(1u64, |n, (len, all)| n.saturating_mul(*len.min(all)));
     if elements <= most { both } else { to.to_vec() }
 }
 
@@ -72,9 +73,12 @@ mod tests {
 
     #[test]
     fn boxes_cover_an_array_once_and_begin_at_chunks() {
-        for (shape, unit) in
-            [(vec![7, 11], vec![3, 4]), (vec![5, 1, 9], vec![2, 1, 10]), (vec![6], vec![4]), (vec![], vec![])]
-        {
+        for (shape, unit) in [
+            (vec![7, 11], vec![3, 4]),
+            (vec![5, 1, 9], vec![2, 1, 10]),
+            (vec![6], vec![4]),
+            (vec![], vec![]),
+        ] {
             for most in [1, 12, 24, 40, 1000] {
                 let mut seen = vec![0; shape.iter().product::<u64>() as usize];
                 for block in boxes(&shape, &unit, most) {

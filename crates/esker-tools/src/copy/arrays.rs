@@ -9,11 +9,11 @@ use esker::{
     OpenOptions, Owner, Requests, Selection, Values, VarId,
 };
 
-use crate::boxes::{boxes, unit};
 use super::choose::{Kept, Plan};
 use super::convert::Reader;
 use super::{Copied, CopyError, CopyOptions, add_history, chunks, container, convert, growing};
 use crate::blocks::Block;
+use crate::boxes::{boxes, unit};
 use crate::progress::Progress;
 
 /// How many of the options' buffers a rank has here: chunks of a box are encoded side by side.

@@ -77,7 +77,8 @@ impl FromStr for ShapeWish {
         let (var, list) = of_variable(text);
         let length = |part: &str| {
             let usage = || format!("{part:?} is no length of a chunk: write DIMENSION/LENGTH");
-            let (dim, len) = part.rsplit_once('/').filter(|(d, _)| !d.is_empty()).ok_or_else(usage)?;
+            let (dim, len) =
+                part.rsplit_once('/').filter(|(d, _)| !d.is_empty()).ok_or_else(usage)?;
             match len.parse::<u64>() {
                 Ok(len) if (1..=i32::MAX as u64).contains(&len) => Ok((dim.to_string(), len)),
                 _ => Err(usage()),
@@ -297,9 +298,8 @@ impl<'o> Wishes<'o> {
 
     /// Whether what is asked for all variables is asked for this one.
     fn reaches(&self, schema: &Schema, var: &Variable, records: u64) -> bool {
-        let bytes = schema.shape(var, records).iter().fold(var.ty.size(), |n, len| {
-            n.saturating_mul(*len)
-        });
+        let bytes =
+            schema.shape(var, records).iter().fold(var.ty.size(), |n, len| n.saturating_mul(*len));
         let by_dims = var.dims.iter().any(|d| self.all.contains_key(&d.0));
         let wanted = match self.all.is_empty() {
             _ if self.options.auto => true,
@@ -404,7 +404,8 @@ fn shape_of(
     }
     if whole.first() == Some(&None) && fixed.first() == Some(&None) {
         let record = shape[1..].iter().fold(ty.size(), |n, len| n.saturating_mul(*len));
-        if record < SMALL_RECORD && shape[1..].iter().zip(&whole[1..]).all(|(a, b)| Some(*a) == *b) {
+        if record < SMALL_RECORD && shape[1..].iter().zip(&whole[1..]).all(|(a, b)| Some(*a) == *b)
+        {
             shape[0] = (RECORDS_TOGETHER / record.max(1)).clamp(1, records.max(1));
         }
     }

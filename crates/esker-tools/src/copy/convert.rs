@@ -10,9 +10,9 @@ use esker::{Attribute, Dataset, ExternalType, Scalar, Values, Variable, Version}
 use esker_format::ConvertError;
 
 use super::arrays::selected;
-use crate::boxes::{boxes, unit};
 use super::choose::{Kept, Plan};
 use super::{CopyError, CopyOptions};
+use crate::boxes::{boxes, unit};
 use crate::progress::Progress;
 use crate::source::Source;
 

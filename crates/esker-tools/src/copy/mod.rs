@@ -43,8 +43,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use esker::{
-    Alignment, DataLayout, Dataset, Error, Header, Layout, NumRecs, Schema, SelfComm, Values, VarId,
-    Version,
+    Alignment, DataLayout, Dataset, Error, Header, Layout, NumRecs, Schema, SelfComm, Values,
+    VarId, Version,
 };
 use esker_store::{CreateMode, File, LocalStore, Store};
 
@@ -150,7 +150,8 @@ pub fn copy(
     }
     let output = target(source.dataset.path(), output, options)?;
     let mut plan = Plan::new(&source.dataset, options)?;
-    let scanned = convert::settle_types(&mut Reader::Window(&mut source), &mut plan, options, progress)?;
+    let scanned =
+        convert::settle_types(&mut Reader::Window(&mut source), &mut plan, options, progress)?;
     if let Some(line) = &options.history {
         add_history(&mut plan, line);
     }

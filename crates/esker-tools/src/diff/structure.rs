@@ -55,7 +55,8 @@ pub(super) fn compare(
         report.only(Aspect::Variable, &var.name, None, Some(describe(b, var)));
     }
     let differs = |pair: &&Pair| {
-        let of = |ds: &Dataset, var| ds.chunking(var).map(|c| (c.chunk.clone(), c.pipeline.clone()));
+        let of =
+            |ds: &Dataset, var| ds.chunking(var).map(|c| (c.chunk.clone(), c.pipeline.clone()));
         of(a, pair.first) != of(b, pair.second)
     };
     match pairs.iter().filter(differs).count() {
@@ -134,9 +135,8 @@ fn attributes(
     };
     // How values are stored is no difference between them.
     let is_storage = |name: &str| var.is_some() && [SHAPE, FILTERS].contains(&name);
-    let counts = |attr: &&Attribute| {
-        !ignored.iter().any(|i| *i == *attr.name) && !is_storage(&attr.name)
-    };
+    let counts =
+        |attr: &&Attribute| !ignored.iter().any(|i| *i == *attr.name) && !is_storage(&attr.name);
     for attr in x.iter().filter(counts) {
         match y.get(&attr.name) {
             Some(other) if equal(&attr.values, &other.values) => {}

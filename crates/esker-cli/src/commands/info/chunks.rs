@@ -121,7 +121,10 @@ pub(super) fn table<'a>(
 }
 
 /// What was chosen for each variable of a file that was made, scalars left out.
-pub(in crate::commands) fn chosen(screen: &mut Screen, path: &Path) -> Result<(), crate::failure::Failure> {
+pub(in crate::commands) fn chosen(
+    screen: &mut Screen,
+    path: &Path,
+) -> Result<(), crate::failure::Failure> {
     let fail = |error: esker::Error| crate::failure::Failure::file(path, error);
     let dataset = super::opening::open(path)?;
     let mut list = Vec::new();

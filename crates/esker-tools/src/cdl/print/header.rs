@@ -56,9 +56,8 @@ pub(super) fn put(
             }
         }
         lines.raw(if var.dims.is_empty() { b" ;\n" } else { b") ;\n" });
-        let is_shown = |a: &&Attribute| {
-            options.special_attributes || !source.is_storage(VarId(id), &a.name)
-        };
+        let is_shown =
+            |a: &&Attribute| options.special_attributes || !source.is_storage(VarId(id), &a.name);
         for attribute in var.attrs.iter().filter(is_shown) {
             let owner = Owner::Var(VarId(id));
             put_attribute(lines, owner, &var.name, attribute, precision, times);

@@ -53,9 +53,8 @@ pub(super) fn put(
         lines.raw(var.ty.cdl_name().as_bytes());
         // An element of one line when nothing would stand in it even if data were printed
         // (which they are not: ncdump leaves them out of NcML).
-        let is_shown = |a: &&Attribute| {
-            options.special_attributes || !source.is_storage(VarId(id), &a.name)
-        };
+        let is_shown =
+            |a: &&Attribute| options.special_attributes || !source.is_storage(VarId(id), &a.name);
         let bare = !var.attrs.iter().any(|a| is_shown(&a))
             && (options.header_only
                 || (!wanted.is_empty() && !wanted.contains(&VarId(id)))
