@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::str::FromStr;
 
 use esker::values::fill_bytes;
-use esker::{Attribute, DimLen, Schema, Variable};
+use esker::{Attribute, DimLen, ExternalType, Schema, Variable};
 use esker_codec::{Chunk, Pipeline};
 use esker_format::chunked::{FILTERS, SHAPE, automatic_shape, lengths};
 use esker_format::name::normalise;
@@ -15,7 +15,7 @@ use super::CopyError;
 pub const DEFAULT_FILTERS: &str = "shuffle zstd,3";
 
 /// A record of fewer bytes is not worth a chunk of its own.
-const SMALL_RECORD: u64 = 64 << 10;
+const SMALL_RECORD: u64 = 32 << 10;
 
 /// Bytes of a chunk of several small records.
 const RECORDS_TOGETHER: u64 = 1 << 20;
@@ -122,10 +122,10 @@ pub(super) fn settle(
     to_container: bool,
     from_container: bool,
 ) -> Result<(), CopyError> {
-    let wishes = Wishes::of(schema, options)?;
     if to_container && !options.shapes.is_empty() {
         return Err(CopyError::ContainerChunks);
     }
+    let wishes = Wishes::of(schema, options)?;
     let mut chosen: Vec<Option<Choice>> = Vec::with_capacity(schema.vars.len());
     for var in &schema.vars {
         let old = Old::of(var, from_container && !to_container);
@@ -291,7 +291,15 @@ impl<'o> Wishes<'o> {
             (None, None, None) => Pipeline::default(),
         };
         if let Err(why) = suits(&pipeline, var, &shape) {
-            return Err(CopyError::Unsuitable { name: var.name.to_string(), why });
+            let is_real = matches!(var.ty, ExternalType::Float | ExternalType::Double);
+            let remedy = match pipeline.is_lossless() || is_real {
+                true => "",
+                false => {
+                    "; give the filter to other variables by their names (VAR:FILTER), or let the \
+                     filters of integers and text be chosen (--auto)"
+                }
+            };
+            return Err(CopyError::Unsuitable { name: var.name.to_string(), why, remedy });
         }
         Ok(Some(Choice { shape: Some(shape), pipeline }))
     }
@@ -360,7 +368,7 @@ impl<'o> Wishes<'o> {
 
 /// A chunk shape in which some lengths are given; none of a dimension is the unlimited one.
 fn shape_of(
-    ty: esker::ExternalType,
+    ty: ExternalType,
     whole: &[Option<u64>],
     fixed: &[Option<u64>],
     records: u64,

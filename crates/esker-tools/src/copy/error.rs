@@ -60,15 +60,14 @@ pub enum CopyError {
     },
 
     /// Filters that a variable's values cannot pass.
-    #[error(
-        "variable {name:?}: {why} (filters for one variable are given as NAME:FILTER, and automatic \
-         ones leave values that are no reals as they are)"
-    )]
+    #[error("variable {name:?}: {why}{remedy}")]
     Unsuitable {
         /// The variable.
         name: String,
         /// What is wrong.
         why: String,
+        /// What else could be done.
+        remedy: &'static str,
     },
 
     /// A scalar that is to be chunked.

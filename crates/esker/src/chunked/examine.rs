@@ -230,7 +230,7 @@ impl Examination<'_> {
 
     fn entries(&mut self, var: VarId, known: &Known, chunks: u64) -> Result<()> {
         let mut number = known.block.first;
-        let last = chunks.min(known.block.first + known.block.count);
+        let last = known.block.first + known.block.count;
         let mut bytes = Vec::new();
         while number < last {
             let count = (last - number).min(AT_ONCE / Entry::LEN);
@@ -248,6 +248,8 @@ impl Examination<'_> {
                 let (chunk, at) = (number + i as u64, at + i as u64 * Entry::LEN);
                 match Entry::decode(entry) {
                     Ok(None) => {}
+                    // Chunks of records that were never counted mean nothing yet.
+                    Ok(Some(_)) if chunk >= chunks => {}
                     Ok(Some(entry)) => self.entry(var, chunk, at, entry),
                     Err(_) => {
                         let byte = self.heap.begin + at;
