@@ -124,7 +124,8 @@ fn errors(a: &Path, b: &Path, name: &str) -> (f64, f64) {
     let (a, b) = (read(a), read(b));
     assert_eq!(a.len(), b.len());
     for (a, b) in a.into_iter().zip(b) {
-        if a.abs() < 1e30 {
+        // A fill value is no number.
+        if a.is_finite() && !(name == "two" && a == 1e33) {
             absolute = absolute.max((a - b).abs());
             relative = relative.max(if a.is_normal() { ((a - b) / a).abs() } else { 0.0 });
         } else {
