@@ -15,12 +15,14 @@ pub enum Layout {
     BurstBuffer,
     /// A classic netCDF file of one blob for each variable and rank, with the map.
     Decomposed,
+    /// A classic netCDF file of chunked variables.
+    Chunked,
 }
 
 impl Layout {
     /// All.
-    pub const ALL: [Layout; 4] =
-        [Layout::Canonical, Layout::Log, Layout::BurstBuffer, Layout::Decomposed];
+    pub const ALL: [Layout; 5] =
+        [Layout::Canonical, Layout::Log, Layout::BurstBuffer, Layout::Decomposed, Layout::Chunked];
 
     /// The name by which users call it.
     pub fn name(self) -> &'static str {
@@ -29,6 +31,7 @@ impl Layout {
             Layout::Log => "log",
             Layout::BurstBuffer => "bb",
             Layout::Decomposed => "decomposed",
+            Layout::Chunked => "chunked",
         }
     }
 
@@ -41,14 +44,14 @@ impl Layout {
     pub(crate) fn extension(self) -> &'static str {
         match self {
             Layout::Log => "esk",
-            Layout::Canonical | Layout::BurstBuffer | Layout::Decomposed => "nc",
+            Layout::Canonical | Layout::BurstBuffer | Layout::Decomposed | Layout::Chunked => "nc",
         }
     }
 
     /// What a dataset at `path` is created with.
     pub(crate) fn options(self, path: &Path) -> CreateOptions {
         match self {
-            Layout::Canonical | Layout::Decomposed => CreateOptions::new(),
+            Layout::Canonical | Layout::Decomposed | Layout::Chunked => CreateOptions::new(),
             Layout::Log => CreateOptions::new().layout(esker::Layout::Log),
             Layout::BurstBuffer => {
                 let mut hints = Hints::default();

@@ -53,6 +53,13 @@ pub(crate) fn write(
                     define.add_decomposed_var(name, ty, &over[..records], ids[map])?
                 }
             });
+            if layout == Layout::Chunked && !var.chunk.is_empty() {
+                let id = vars[number];
+                define.set_chunks(id, &var.chunk)?;
+                if !plan.pipeline.is_empty() {
+                    define.set_filters(id, &plan.pipeline)?;
+                }
+            }
         }
         Ok(define.enddef().map_err(esker::Error::from)?)
     })?;

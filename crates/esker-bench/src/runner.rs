@@ -40,6 +40,8 @@ impl Library {
             Library::Esker(Ranks::Threads, Layout::Log) => "esker-log",
             Library::Esker(Ranks::Threads, Layout::BurstBuffer) => "esker-bb",
             Library::Esker(Ranks::Threads, Layout::Decomposed) => "esker-decomposed",
+            Library::Esker(Ranks::Threads, Layout::Chunked) => "esker-chunked",
+            Library::Esker(Ranks::Mpi, Layout::Chunked) => "esker-mpi-chunked",
             Library::Esker(Ranks::Mpi, Layout::Canonical) => "esker-mpi",
             Library::Esker(Ranks::Mpi, Layout::Log) => "esker-mpi-log",
             Library::Esker(Ranks::Mpi, Layout::BurstBuffer) => "esker-mpi-bb",
@@ -209,7 +211,11 @@ impl Options {
         let natural = |peer: &Peer| matches!(peer, Peer::Hdf5OpenMpi | Peer::Hdf5 | Peer::Netcdf4);
         match &self.chunks {
             Chunks::Kernel(pipeline) => Some(pipeline),
-            Chunks::WhereNatural if self.peers.iter().any(natural) => Some(Chunks::USUAL),
+            Chunks::WhereNatural
+                if self.peers.iter().any(natural) || self.layouts.contains(&Layout::Chunked) =>
+            {
+                Some(Chunks::USUAL)
+            }
             Chunks::WhereNatural | Chunks::Never => None,
         }
     }

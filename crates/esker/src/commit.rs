@@ -12,12 +12,13 @@ use esker_format::{Header, HeaderState, values};
 use esker_store::{Access, CreateMode, File};
 
 use crate::base::Base;
-use crate::chunked::{Heap, HeapFile, Placing, write_block};
+use crate::chunked::{Heap, HeapFile, Placing, remove_others, tables_file, write_block};
 use crate::container::Container;
 use crate::decomposed::{NewMap, write_maps};
 use crate::define::Before;
 use crate::error::Result;
 use crate::fill::fill_range;
+use crate::hints::ChunkFiles;
 use crate::journal;
 use crate::moving;
 
@@ -46,14 +47,16 @@ pub(crate) struct New<'n> {
 impl New<'_> {
     /// The length that a file has at least with so many records.
     fn end(&self, base: &Base, records: u64) -> u64 {
-        let heap = self.placing.map_or(0, |p| p.heap.begin + p.heap.end.unwrap_or(0));
+        let inside = self.placing.filter(|p| p.stem.is_none());
+        let heap = inside.map_or(0, |p| p.heap.begin + p.heap.end.unwrap_or(0));
         base.end_of(self.header, records).max(heap)
     }
 
     /// Writes the tables that are new.
-    fn write_tables(&self, file: &dyn File) -> Result<()> {
+    fn write_tables(&self, base: &Base, file: &dyn File) -> Result<()> {
         let Some(placing) = self.placing else { return Ok(()) };
-        let heap = HeapFile { file, begin: placing.heap.begin };
+        let beside = placing.stem.as_ref().map(|stem| tables_file(base, stem)).transpose()?;
+        let heap = HeapFile::new(beside.as_deref().unwrap_or(file), placing.heap.begin);
         placing.blocks.iter().try_for_each(|(at, block)| write_block(heap, *at, block))
     }
 }
@@ -66,7 +69,7 @@ pub(crate) fn create(base: &Base, new: &New<'_>) -> Result<Committed> {
         let file = base.store.create(&name, CreateMode::Truncate)?;
         file.write_at(0, &header.encode())?;
         file.set_len(new.end(base, 0))?;
-        new.write_tables(&*file)?;
+        new.write_tables(base, &*file)?;
         Ok(file)
     })?;
     let filled = opened(base, &name, created).and_then(|file| {
@@ -81,7 +84,11 @@ pub(crate) fn create(base: &Base, new: &New<'_>) -> Result<Committed> {
             file.sync()?;
         }
         journal::clear_journal(&*base.store, &base.path)?;
-        Ok(base.store.rename(&name, &base.path)?)
+        base.store.rename(&name, &base.path)?;
+        if base.hints.chunk_files != ChunkFiles::Inside {
+            remove_others(base, new.placing.and_then(|p| p.stem.as_deref()).unwrap_or(""));
+        }
+        Ok(())
     })?;
     Ok(Committed { file, renamed: true, container: None, heap: None })
 }
@@ -141,7 +148,7 @@ fn in_place(base: &Base, before: &Before, new: &New<'_>) -> Result<()> {
         if file.len()? < end {
             file.set_len(end)?;
         }
-        new.write_tables(file)
+        new.write_tables(base, file)
     })?;
     let first = before.header.layout.places.len();
     let filled = fill_new_fixed(file, header, first, fills, base)
@@ -193,12 +200,12 @@ fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<Arc<dyn File>> {
         base.store.copy_permissions(&base.path, &name)?;
         file.write_at(0, &header.encode())?;
         file.set_len(new.end(base, before.records))?;
-        new.write_tables(&*file)?;
+        new.write_tables(base, &*file)?;
         Ok(file)
     })?;
     let filled = opened(base, &name, created).and_then(|file| {
         moving::copy_data(before, header, fills, &*file, base.share())?;
-        if let Some(placing) = placing {
+        if let Some(placing) = placing.filter(|placing| placing.stem.is_none()) {
             // Everything in the heap is counted from its beginning.
             let old = before.chunked.as_ref().map_or(0, |c| c.heap.begin);
             let (from, len) = placing.moved.unwrap_or((old, before.heap_len()));

@@ -13,7 +13,7 @@ use esker_store::{Access, File};
 
 use crate::base::{Base, agree, broadcast_parts, read_header};
 use crate::burst::Burst;
-use crate::chunked::Chunked;
+use crate::chunked::{Chunked, classic_of};
 use crate::commit::Committed;
 use crate::common::Common;
 use crate::container::{self, Container};
@@ -27,6 +27,7 @@ use crate::journal::{finish_redefinition, remove_journal, replace_header};
 use crate::numbering::Numbering;
 use crate::options::{CreateOptions, FillMode, OpenOptions};
 use crate::report::Report;
+use crate::request::Request;
 use crate::sound;
 use crate::strategy::Machine;
 
@@ -52,6 +53,8 @@ pub struct Dataset {
     /// Of this definition of this dataset and no other, so that a request which was queued for
     /// another one is known.
     pub(crate) epoch: u64,
+    /// Epochs before it in which variables were elsewhere, and how far they have moved since.
+    moves: Vec<(u64, Vec<i64>)>,
     pub(crate) report: Report,
     /// Whether the file's name is not safe from power loss yet.
     renamed: bool,
@@ -94,11 +97,16 @@ impl Dataset {
         let access = if options.writable { Access::ReadWrite } else { Access::Read };
         let hints = options.hints.with_environment();
         let align = aligned(options.align, &hints);
+        let classic = match is_container {
+            true => Ok(path.as_ref().to_path_buf()),
+            false => classic_of(&*store, path.as_ref()).map_err(Error::from),
+        };
+        let path = agree(&*comm, classic)?;
         let opened = match is_container {
             true => Ok(None),
-            false => store.open(path.as_ref(), access).map(Some).map_err(Error::from),
+            false => store.open(&path, access).map(Some).map_err(Error::from),
         };
-        let opened = opened.and_then(|file| Ok((file, store.resolve(path.as_ref())?)));
+        let opened = opened.and_then(|file| Ok((file, store.resolve(&path)?)));
         let (file, path) = agree(&*comm, opened)?;
         let OpenOptions { writable, fill, fill_grown, short_file, .. } = options;
         let own = Common { path, hints, align, fill, fill_grown, short_file, writable };
@@ -169,15 +177,14 @@ impl Dataset {
         fills: Vec<Option<FillMode>>,
         numbering: Option<Numbering>,
     ) -> Dataset {
-        static EPOCHS: AtomicU64 = AtomicU64::new(0);
-        let epoch = EPOCHS.fetch_add(1, Ordering::Relaxed);
+        let epoch = new_epoch();
         let Committed { file, renamed, container, .. } = committed;
         let (report, machine) = (Report::default(), OnceLock::new());
         let buffers = Buffers::default();
         let is_raw = base.raw || container.is_some();
         let has_maps = !is_raw && !base.blobs;
         let maps = if has_maps { Maps::of(&header) } else { Maps::default() };
-        let chunked = if is_raw { None } else { Chunked::of(&header) };
+        let chunked = if is_raw { None } else { Chunked::of(&header, &base) };
         Dataset {
             base,
             file,
@@ -186,6 +193,7 @@ impl Dataset {
             fills,
             numbering,
             epoch,
+            moves: Vec::new(),
             report,
             renamed,
             machine,
@@ -194,6 +202,33 @@ impl Dataset {
             chunked,
             container,
             burst: None,
+        }
+    }
+
+    /// Another file has taken the place of this one, with this header: the same variables, in other
+    /// places.
+    pub(crate) fn file_moved(&mut self, file: Arc<dyn File>, renamed: bool, header: Header) {
+        self.file = file;
+        self.renamed |= renamed;
+        let pairs = self.header.layout.places.iter().zip(&header.layout.places);
+        let by = pairs.map(|(old, new)| new.begin.wrapping_sub(old.begin) as i64).collect();
+        self.moves.push((self.epoch, by));
+        self.epoch = new_epoch();
+        self.header = header;
+    }
+
+    /// Requests that were queued before variables moved follow them.
+    pub(crate) fn follow_moves(&self, requests: &mut [Request<'_>]) {
+        for request in requests.iter_mut() {
+            let Some(first) = self.moves.iter().position(|(epoch, _)| *epoch == request.epoch)
+            else {
+                continue;
+            };
+            if !self.is_chunked(request.var) {
+                let by = self.moves[first..].iter().filter_map(|(_, by)| by.get(request.var.0));
+                request.extent.shift(by.sum());
+            }
+            request.epoch = self.epoch;
         }
     }
 
@@ -312,7 +347,9 @@ impl Dataset {
         }
         self.settle_chunks()?;
         let clock = Instant::now();
-        let mut synced = self.file.sync().map_err(Error::from);
+        let files = self.chunked.as_ref().and_then(|chunked| chunked.files.as_ref());
+        let synced = files.map_or(Ok(()), |files| files.sync());
+        let mut synced = synced.and_then(|()| Ok(self.file.sync()?));
         if let (Ok(()), Some(burst)) = (&synced, &mut self.burst) {
             // Or a log from before would be replayed after a loss of power.
             synced = burst.sync(&self.base);
@@ -600,6 +637,12 @@ impl Dataset {
         let name = format!("{name:?}");
         Error::NoSuchVariable { path: self.base.path.clone(), name, hint }
     }
+}
+
+/// A number that no definition of a dataset had before.
+fn new_epoch() -> u64 {
+    static EPOCHS: AtomicU64 = AtomicU64::new(0);
+    EPOCHS.fetch_add(1, Ordering::Relaxed)
 }
 
 /// The header and its bytes, after an interrupted redefinition was dealt with.

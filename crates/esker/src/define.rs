@@ -20,7 +20,7 @@ use crate::container::{self, Container};
 use crate::dataset::Dataset;
 use crate::decomposed::NewMap;
 use crate::error::{Error, Result};
-use crate::hints::{Hints, Layout};
+use crate::hints::{ChunkFiles, Hints, Layout};
 use crate::log::{FILTERS, Filtered};
 use crate::numbering::{FileOrder, Numbering};
 use crate::options::{CreateOptions, FillMode};
@@ -102,6 +102,10 @@ impl Define {
         let comm = options.comm.duplicate()?;
         let hints = options.hints.with_environment();
         let claimed = match (comm.rank(), hints.layout) {
+            (0, Layout::Classic) if hints.chunk_files != ChunkFiles::Inside => {
+                let inner = chunked::new_folder(&*options.store, path);
+                inner.and_then(|path| claim(&*options.store, &path, options.clobber))
+            }
             (0, Layout::Classic) => claim(&*options.store, path, options.clobber),
             (0, Layout::Log) => container::claim(&*options.store, path, options.clobber),
             _ => Ok(path.to_path_buf()),
@@ -420,7 +424,10 @@ impl Define {
         let before = self.before.as_ref().map(|b| (&b.header, b.chunked.as_deref(), b.records));
         let placing = match self.base.raw {
             true => None,
-            false => chunked::physical(&self.base, &schema, before)?,
+            false => {
+                let stem = chunked::new_stem(&self.base)?;
+                chunked::physical(&self.base, &schema, before, stem)?
+            }
         };
         let records = self.numrecs();
         let (schema, layout) = match &placing {

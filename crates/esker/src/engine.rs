@@ -221,7 +221,10 @@ impl Dataset {
         Ok(Exchange { comm, file, hints, windows, met: None })
     }
 
-    fn require_current(&self, requests: &[Request<'_>]) -> Result<()> {
+    fn require_current(&self, requests: &mut [Request<'_>]) -> Result<()> {
+        if requests.iter().any(|r| r.epoch != self.epoch) {
+            self.follow_moves(requests);
+        }
         match requests.iter().all(|r| r.epoch == self.epoch) {
             true => Ok(()),
             false => Err(Error::Redefined { path: self.base.path.clone() }),

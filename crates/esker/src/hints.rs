@@ -65,6 +65,19 @@ pub(crate) enum WhereIndexed {
     Automatic,
 }
 
+/// Where chunks go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ChunkFiles {
+    /// Into the classic file.
+    Inside,
+    /// Into one file beside it.
+    Shared,
+    /// Into a file for each node.
+    Node,
+    /// Into a file for each rank.
+    Rank,
+}
+
 /// What happens to a chunk that is written again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rewrite {
@@ -146,6 +159,8 @@ pub struct Hints {
     pub(crate) chunk_penalty: u64,
     /// `esker_chunk_room`: bytes kept for chunks before the records of traditional variables.
     pub(crate) chunk_room: Option<u64>,
+    /// `esker_chunk_files`: where the chunks of a new dataset go.
+    pub(crate) chunk_files: ChunkFiles,
     /// `esker_chunk_rewrite`: whether a chunk may be written over where it is.
     pub(crate) chunk_rewrite: Rewrite,
     /// The pairs that were set, to send them to other ranks.
@@ -187,6 +202,7 @@ impl Default for Hints {
             chunk_cache: 32 << 20,
             chunk_penalty: 100,
             chunk_room: None,
+            chunk_files: ChunkFiles::Inside,
             chunk_rewrite: Rewrite::Safe,
             given: Vec::new(),
             warnings: Vec::new(),
@@ -372,6 +388,16 @@ const TABLE: &[Hint] = &[
     number_hint!("esker_chunk_cache", chunk_cache),
     number_hint!("esker_chunk_penalty", chunk_penalty),
     optional_hint!("esker_chunk_room", chunk_room),
+    choice_hint!(
+        "esker_chunk_files",
+        chunk_files,
+        [
+            ("inside", ChunkFiles::Inside),
+            ("shared", ChunkFiles::Shared),
+            ("node", ChunkFiles::Node),
+            ("rank", ChunkFiles::Rank)
+        ]
+    ),
     choice_hint!(
         "esker_chunk_rewrite",
         chunk_rewrite,

@@ -105,7 +105,7 @@ pub use access::Outcomes;
 pub use base::read_header_noting;
 pub use burst::{FlushToken, RecoverOptions, Recovery, recover};
 pub use chunked::policy as owners;
-pub use chunked::{ChunkFault, ChunkFaultKind, Chunking, StoredChunk, TableBlock};
+pub use chunked::{ChunkFault, ChunkFaultKind, Chunking, StoredChunk, TableBlock, classic_of};
 pub use dataset::Dataset;
 pub use decomposed::{Decomposition, DecompositionId};
 pub use define::{Define, EnddefError};

@@ -52,6 +52,11 @@ impl Pattern {
         Pattern { base, run, levels }
     }
 
+    /// All runs are so far away from where they were.
+    pub(crate) fn shift(&mut self, by: i64) {
+        self.base = self.base.wrapping_add_signed(by);
+    }
+
     /// Count and step of each level, slowest first.
     pub(crate) fn levels(&self) -> &[(u64, u64)] {
         &self.levels

@@ -124,6 +124,15 @@ impl Extent {
         self.repeats.push(Repeat { runs, places });
     }
 
+    /// Everything is so far away from where it was.
+    pub(crate) fn shift(&mut self, by: i64) {
+        self.singles.iter_mut().for_each(|s| s.offset = s.offset.wrapping_add_signed(by));
+        self.patterns.iter_mut().for_each(|(pattern, _)| pattern.shift(by));
+        self.boxes.iter_mut().for_each(|(pattern, _)| pattern.shift(by));
+        let runs = self.repeats.iter_mut().flat_map(|repeat| &mut repeat.runs);
+        runs.for_each(|s| s.offset = s.offset.wrapping_add_signed(by));
+    }
+
     /// Sorts what the caller gave in another order.
     pub(crate) fn finish(&mut self) {
         if !self.singles.is_sorted_by_key(|s| s.offset) {

@@ -213,6 +213,37 @@ mod chunks {
         on_threads(7, 33_000..33_000 + seeds() / 2);
     }
 
+    /// In a folder, with chunks in files of their own.
+    fn in_folders(ranks: usize, seeds: std::ops::Range<u64>) {
+        let dir = tempfile::tempdir().unwrap();
+        for seed in seeds {
+            let path = dir.path().join("run.sub.chunk.nc");
+            let world = esker_comm::ThreadWorld::new(ranks).ranks_per_node(1 + seed as usize % 4);
+            world.launch(|comm| scenario::run(seed, comm, &path)).unwrap();
+            // Nothing of the datasets before it stays.
+            let stems = std::fs::read_dir(&path).unwrap().filter_map(|entry| {
+                let name = entry.unwrap().file_name().into_string().unwrap();
+                name.split('.').nth(1).filter(|stem| *stem != "nc").map(String::from)
+            });
+            assert!(stems.collect::<std::collections::HashSet<_>>().len() <= 1);
+        }
+    }
+
+    #[test]
+    fn one_rank_with_files_of_chunks_agrees_with_the_model() {
+        in_folders(1, 35_000..35_000 + seeds() / 2);
+    }
+
+    #[test]
+    fn three_ranks_with_files_of_chunks_agree_with_the_model() {
+        in_folders(3, 36_000..36_000 + seeds() / 2);
+    }
+
+    #[test]
+    fn six_ranks_with_files_of_chunks_agree_with_the_model() {
+        in_folders(6, 37_000..37_000 + seeds() / 3);
+    }
+
     #[test]
     fn two_datasets_at_once_do_not_mix() {
         let dir = tempfile::tempdir().unwrap();

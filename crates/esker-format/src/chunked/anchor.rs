@@ -1,6 +1,6 @@
 //! The scalar that stands for a chunked variable, and back.
 
-use super::{DIMS, FILTERS, HEAP, RECORDS, REFS, SHAPE};
+use super::{DIMS, FILES, FILTERS, HEAP, RECORDS, REFS, SHAPE};
 use crate::error::SchemaError;
 use crate::schema::{Attribute, DimId, NamedList, Owner, Schema, VarId, Variable};
 use crate::types::Version;
@@ -126,21 +126,37 @@ fn list(attrs: Vec<Attribute>) -> NamedList<Attribute> {
 /// The schema that a file has for a dataset with these chunked variables, by number: each becomes
 /// its anchor.
 pub fn to_file(schema: &Schema, anchors: &[(usize, Anchor)]) -> Schema {
-    let mut out = schema.clone();
-    for (number, anchor) in anchors {
-        let Some(variable) = schema.vars.at(*number) else { continue };
-        let scalar = anchor.scalar(variable, schema.version, schema.is_record(variable));
-        out.vars.replace(*number, scalar);
+    with_vars(schema, anchors.iter().map(|(n, anchor)| (*n, anchor)), |variable, anchor| {
+        anchor.scalar(variable, schema.version, schema.is_record(variable))
+    })
+}
+
+/// The schema with some variables, by number in ascending order, replaced. One pass, because a list finds
+/// names by an index that would be made anew for each.
+fn with_vars<A>(
+    schema: &Schema,
+    changes: impl Iterator<Item = (usize, A)>,
+    change: impl Fn(&Variable, A) -> Variable,
+) -> Schema {
+    let mut changes = changes.peekable();
+    let mut vars = NamedList::default();
+    for (number, variable) in schema.vars.iter().enumerate() {
+        let variable = match changes.next_if(|(n, _)| *n == number) {
+            Some((_, with)) => change(variable, with),
+            None => variable.clone(),
+        };
+        // The names are as different as they were.
+        let _ = vars.push(variable);
     }
-    out
+    let (version, dims, attrs) = (schema.version, schema.dims.clone(), schema.attrs.clone());
+    Schema { version, dims, attrs, vars }
 }
 
 /// The schema that programs see of a file with these anchors, by number; `filters` is each one's
 /// pipeline as text.
 pub fn from_file(schema: &Schema, anchors: &[(usize, Anchor, String)]) -> Schema {
-    let mut out = schema.clone();
-    for (number, anchor, filters) in anchors {
-        let Some(variable) = schema.vars.at(*number) else { continue };
+    let changes = anchors.iter().map(|(n, anchor, filters)| (*n, (anchor, filters)));
+    let mut out = with_vars(schema, changes, |variable, (anchor, filters)| {
         let own = [DIMS, FILTERS, REFS, RECORDS];
         let mut attrs: Vec<Attribute> =
             variable.attrs.iter().filter(|a| !own.contains(&&*a.name)).cloned().collect();
@@ -148,10 +164,12 @@ pub fn from_file(schema: &Schema, anchors: &[(usize, Anchor, String)]) -> Schema
             attrs.push(Attribute { name: FILTERS.into(), values: filters.as_str().into() });
         }
         let (dims, attrs) = (anchor.dims.clone(), list(attrs));
-        out.vars.replace(*number, Variable { dims, attrs, ..variable.clone() });
-    }
-    if let Some(position) = out.attrs.position(HEAP) {
-        out.attrs.remove(position);
+        Variable { dims, attrs, ..variable.clone() }
+    });
+    for own in [HEAP, FILES] {
+        if let Some(position) = out.attrs.position(own) {
+            out.attrs.remove(position);
+        }
     }
     out
 }

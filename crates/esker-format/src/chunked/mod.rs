@@ -25,6 +25,8 @@ pub const REFS: &str = "__chunk_refs";
 pub const RECORDS: &str = "__chunk_ext_ndims";
 /// Where the heap begins: an attribute of the dataset.
 pub const HEAP: &str = "__chunk_heap";
+/// What the files of a sub-filed dataset are called: an attribute of the dataset.
+pub const FILES: &str = "__chunk_files";
 
 /// Everything in a heap begins at multiples of this.
 pub const ALIGN: u64 = 64;

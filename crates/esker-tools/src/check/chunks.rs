@@ -40,6 +40,9 @@ fn finding(fault: &ChunkFault) -> Finding {
         let index: Vec<String> = index.iter().map(u64::to_string).collect();
         object.push_str(&format!(", chunk ({})", index.join(", ")));
     }
+    if fault.file > 0 {
+        object.push_str(&format!(", file {}", fault.file));
+    }
     let finding = Finding::new(Severity::Error, code, object, &fault.what);
     match fault.offset {
         Some(offset) => finding.at(offset),

@@ -1,6 +1,6 @@
 //! How far the data of a file reach, and how much of them its length has.
 
-use esker_format::chunked::Anchor;
+use esker_format::chunked::{Anchor, heap_of};
 use esker_format::{Header, NumRecs, VarId};
 
 /// What the length of a file says about the data that its header promises.
@@ -49,7 +49,8 @@ impl Extent {
         let room = header.layout.record_begin.filter(|_| records == 0);
         let mut reach = end.max(room.unwrap_or(0));
         // Chunks lie behind everything else where no records do.
-        if has_chunks(header) && header.layout.record_begin.is_none() {
+        let inside = heap_of(&header.schema).is_some_and(|begin| begin > 0);
+        if has_chunks(header) && inside && header.layout.record_begin.is_none() {
             reach = reach.max(file_len);
         }
         Extent { file_len, records, whole, cut, whole_end, end, reach }

@@ -154,8 +154,9 @@ pub fn check(
     if esker::is_container(store, path.as_ref())? {
         return container::check(&options.store, path.as_ref(), progress);
     }
-    let file = store.open(path.as_ref(), Access::Read)?;
-    let path = store.resolve(path.as_ref())?;
+    let path = esker::classic_of(store, path.as_ref()).map_err(Error::from)?;
+    let file = store.open(&path, Access::Read)?;
+    let path = store.resolve(&path)?;
     let file_len = file.len()?;
     let beside = Beside::look(store, &path, &*file)?;
     let mut findings = Vec::new();

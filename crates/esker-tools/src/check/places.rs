@@ -149,7 +149,8 @@ impl Places<'_> {
         let (mut count, mut total, mut largest) = (0u64, 0u64, (0u64, 0u64));
         let records = self.header.layout.record_begin.filter(|_| self.extent.records > 0);
         let pieces = fixed.iter().map(|(_, _, p)| (p.begin, p.begin + p.vsize));
-        let heap = heap_of(&self.header.schema).filter(|_| has_chunks(self.header));
+        let heap =
+            heap_of(&self.header.schema).filter(|begin| *begin > 0 && has_chunks(self.header));
         let heap = heap.map(|begin| (begin, records.unwrap_or(begin)));
         for (begin, piece_end) in pieces.chain(heap).chain(records.map(|begin| (begin, begin))) {
             let gap = begin.saturating_sub(end);

@@ -18,12 +18,13 @@
 mod map;
 mod pattern;
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use esker::owners::{Assigner, LargestWriter, first_of_home};
 
 pub use map::{MapError, Maps};
-pub use pattern::{Pattern, Setting, Workload};
+pub use pattern::{Pattern, Setting, Visit, Workload};
 
 use crate::Progress;
 
@@ -31,7 +32,7 @@ use crate::Progress;
 pub const MOST_RANKS: u32 = 1 << 20;
 
 /// Accesses that one home has.
-const ACCESSES_OF_HOME: u64 = 65_536;
+const ACCESSES_OF_HOME: u64 = 4 << 20;
 
 /// How owners are chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -151,20 +152,21 @@ pub fn simulate(
 /// choosing.
 #[derive(Default)]
 struct Batch {
-    /// Bytes, and where its accesses end.
-    chunks: Vec<(u64, usize)>,
+    /// Bytes, and where its accesses are.
+    chunks: Vec<(u64, Range<usize>)>,
     accesses: Vec<(u32, u64)>,
     owners: Vec<u32>,
 }
 
 impl Batch {
     fn push(&mut self, bytes: u64, accesses: &[(u32, u64)]) {
+        let begin = self.accesses.len();
         self.accesses.extend_from_slice(accesses);
-        self.chunks.push((bytes, self.accesses.len()));
+        self.chunks.push((bytes, begin..self.accesses.len()));
     }
 
     fn is_full(&self) -> bool {
-        self.accesses.len() >= 1 << 14
+        self.accesses.len() >= 1 << 20
     }
 
     fn clear(&mut self) {
@@ -174,18 +176,13 @@ impl Batch {
     }
 
     fn iter(&self) -> impl Iterator<Item = (u64, &[(u32, u64)])> {
-        let mut begin = 0;
-        self.chunks.iter().map(move |(bytes, end)| {
-            let accesses = &self.accesses[begin..*end];
-            begin = *end;
-            (*bytes, accesses)
-        })
+        self.chunks.iter().map(|(bytes, place)| (*bytes, &self.accesses[place.clone()]))
     }
 }
 
 enum Chooser {
-    /// One for each home, and the number of the next chunk.
-    Preference(Vec<Assigner>, usize),
+    /// One for each home, and where the next chunk begins if all lie one behind the other.
+    Preference(Vec<Assigner>, u64),
     LargestWriter(LargestWriter),
 }
 
@@ -206,23 +203,39 @@ impl Chooser {
 
     fn choose(&mut self, batch: &mut Batch) -> Duration {
         let mut owners = std::mem::take(&mut batch.owners);
-        let begun = Instant::now();
-        match self {
+        let time = match self {
             Chooser::LargestWriter(rule) => {
+                let begun = Instant::now();
                 owners.extend(batch.iter().map(|(_, accesses)| rule.owner(accesses)));
+                begun.elapsed()
             }
-            Chooser::Preference(homes, next) => {
-                let count = homes.len();
-                for (bytes, accesses) in batch.iter() {
-                    owners.push(homes[*next].owner(bytes, accesses));
-                    *next = (*next + 1) % count;
+            Chooser::Preference(homes, address) => {
+                let mut order: Vec<(usize, usize)> = Vec::with_capacity(batch.chunks.len());
+                for (number, (bytes, _)) in batch.chunks.iter().enumerate() {
+                    order.push((home_of(*address, homes.len()), number));
+                    *address += bytes;
                 }
+                // Home by home, as each has its table in the cache of a processor of its own.
+                order.sort_unstable();
+                owners.resize(order.len(), 0);
+                let begun = Instant::now();
+                for (home, number) in order {
+                    let (bytes, place) = &batch.chunks[number];
+                    owners[number] = homes[home].owner(*bytes, &batch.accesses[place.clone()]);
+                }
+                begun.elapsed()
             }
-        }
-        let time = begun.elapsed();
+        };
         batch.owners = owners;
         time
     }
+}
+
+/// The home of the chunk at this address: mixed, as in a real write, so that the chunks of a rank
+/// do not all have the same one.
+fn home_of(address: u64, homes: usize) -> usize {
+    let mixed = address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    (mixed % homes as u64) as usize
 }
 
 struct Tally {

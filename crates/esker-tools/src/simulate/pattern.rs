@@ -73,7 +73,7 @@ impl Default for Setting {
 }
 
 /// What is done with one chunk: its bytes, and who has how much of it.
-pub(super) type Visit<'a> = &'a mut dyn FnMut(u64, &[(u32, u64)]);
+pub type Visit<'a> = &'a mut dyn FnMut(u64, &[(u32, u64)]);
 
 /// All chunks of a write, told one after the other.
 #[derive(Debug, Clone)]
@@ -134,7 +134,7 @@ impl Workload {
     }
 
     /// Visits every chunk in the order of its number: its bytes, and who has how much of it, by rank.
-    pub fn visit(&self, visit: &mut dyn FnMut(u64, &[(u32, u64)])) {
+    pub fn visit(&self, visit: Visit<'_>) {
         let Setting { ranks, chunk, per_rank, seed } = self.setting;
         let all = u64::from(ranks) * per_rank;
         match &self.source {
@@ -268,6 +268,6 @@ impl Random {
 
     /// A number below this one, which is not 0.
     fn below(&mut self, limit: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(limit) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(limit)) >> 64) as u64
     }
 }

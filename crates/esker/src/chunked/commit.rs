@@ -9,8 +9,8 @@ use esker_format::chunked::{Block, Entry, put_records};
 
 use super::heap::{Heap, holes_between, room_for};
 use super::tables::{Chain, HeapFile, Known};
-use super::write::{Placed, no_room};
-use super::{Chunked, ChunkedVar};
+use super::write::Placed;
+use super::{ChunkId, Chunked, ChunkedVar};
 use crate::base::broadcast_parts;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -57,6 +57,8 @@ impl Dataset {
         let numbers = numbers.ok_or(Error::Garbled)?;
         let (end, holes) = numbers.split_first().ok_or(Error::Garbled)?;
         chunked.heap.end = Some(*end);
+        // Between tables there is no room for chunks.
+        let holes = if chunked.files.is_some() { &[] } else { holes };
         // Each rank has holes of its own, so that using them needs no message.
         for [place, len] in holes.as_chunks::<2>().0.iter().skip(rank).step_by(ranks) {
             chunked.heap.add_hole(*place, *len);
@@ -67,7 +69,8 @@ impl Dataset {
     /// The end of the heap, then places and lengths of holes.
     fn look_for_holes(&self) -> Result<Vec<u64>> {
         let Some(chunked) = &self.chunked else { return Ok(vec![0]) };
-        let heap = self.heap_file();
+        let tables = self.tables_file(chunked)?;
+        let heap = chunked.heap_in(&*tables);
         let mut used: Vec<(u64, u64)> = Vec::new();
         for (id, var) in chunked.sound() {
             let mut chain = var.chain();
@@ -103,7 +106,10 @@ impl Dataset {
         let outcome = self.write_tables(&chunked, &mut heap, placed);
         if outcome.is_ok() {
             for chunk in placed {
-                if let Some(old) = chunk.old.filter(|old| old.place != chunk.entry.place) {
+                // Of other files others know what is free.
+                let own = |old: &Entry| old.file == chunk.entry.file;
+                let moved = |old: &Entry| old.place != chunk.entry.place;
+                if let Some(old) = chunk.old.filter(|old| own(old) && moved(old)) {
                     heap.free(old.place, old.size);
                 }
             }
@@ -114,10 +120,8 @@ impl Dataset {
     }
 
     fn write_tables(&self, chunked: &Chunked, heap: &mut Heap, placed: &[Placed]) -> Result<()> {
-        let file = HeapFile { file: &*self.file, begin: heap.begin };
-        if chunked.has_records() {
-            self.lengthen_tables(chunked, heap, placed)?;
-        }
+        let tables = self.tables_file(chunked)?;
+        let file = HeapFile::new(&*tables, heap.begin);
         let mut list: Vec<(u64, [u8; Entry::LEN as usize])> = Vec::with_capacity(placed.len());
         let mut lost = None;
         for chunk in placed {
@@ -137,13 +141,20 @@ impl Dataset {
         self.base.agree(written)
     }
 
-    /// Makes the tables as long as these chunks need. Collective.
-    fn lengthen_tables(&self, chunked: &Chunked, heap: &mut Heap, placed: &[Placed]) -> Result<()> {
+    /// Makes the tables as long as these chunks need. Collective. Gives how long a heap must be that
+    /// has room for them, if this one has not.
+    pub(super) fn lengthen_tables(
+        &self,
+        chunked: &Chunked,
+        heap: &mut Heap,
+        mut chunks: impl Iterator<Item = ChunkId>,
+    ) -> Result<Option<u64>> {
         let comm = &*self.base.comm;
-        let file = HeapFile { file: &*self.file, begin: heap.begin };
+        let tables = self.tables_file(chunked)?;
+        let file = HeapFile::new(&*tables, heap.begin);
         let mut missing: BTreeMap<usize, u64> = BTreeMap::new();
-        let looked = placed.iter().try_for_each(|chunk| {
-            let (id, var) = (chunk.id, chunked.of_chunk(chunk.id)?);
+        let looked = chunks.try_for_each(|id| {
+            let var = chunked.of_chunk(id)?;
             let mut chain = var.chain();
             chain.reach(file, id.number).map_err(|t| self.trouble(id.var, t))?;
             if chain.covers() <= id.number {
@@ -154,7 +165,7 @@ impl Dataset {
         });
         self.base.agree(looked)?;
         if !comm.any(!missing.is_empty())? {
-            return Ok(());
+            return Ok(None);
         }
         let list: Vec<u64> = missing.iter().flat_map(|(var, most)| [*var as u64, *most]).collect();
         let gathered = comm.gather(0, Message::from_u64s(&list))?;
@@ -176,6 +187,9 @@ impl Dataset {
         let numbers = parts.into_iter().next().map(|bytes| Message::from(bytes).to_u64s());
         let numbers = numbers.ok_or(Error::Garbled)?;
         let (end, blocks) = numbers.split_first().ok_or(Error::Garbled)?;
+        if heap.limit.is_some_and(|limit| *end > limit) {
+            return Ok(Some(*end));
+        }
         heap.end = Some(*end);
         for [var, first, count, at] in blocks.as_chunks::<4>().0 {
             let Some(Ok(var)) = chunked.var(VarId(*var as usize)) else { continue };
@@ -186,11 +200,12 @@ impl Dataset {
                 chain.push(Known { block, at: *at });
             }
         }
-        Ok(())
+        Ok(None)
     }
 
-    /// Writes new blocks behind the tables of these variables, up to these chunks. Gives the end of
-    /// the heap, then variable, first chunk, chunks and place of each block.
+    /// Writes new blocks behind the tables of these variables, up to these chunks, unless they would
+    /// pass the limit. Gives the end of the heap, then variable, first chunk, chunks and place of each
+    /// block.
     fn add_blocks(
         &self,
         chunked: &Chunked,
@@ -200,6 +215,7 @@ impl Dataset {
         wanted: &BTreeMap<u64, u64>,
     ) -> Result<Vec<u64>> {
         let mut numbers = vec![0];
+        let mut links: Vec<(u64, Block)> = Vec::new();
         for (number, most) in wanted {
             let id = VarId(*number as usize);
             let Some(Ok(var)) = chunked.var(id) else { return Err(Error::Garbled) };
@@ -208,24 +224,26 @@ impl Dataset {
             chain.reach(file, *most).map_err(|t| self.trouble(id, t))?;
             while chain.covers() <= *most {
                 let count = Block::entries(chain.blocks().len(), var.grid().per_group);
-                let (first, bytes) = (chain.covers(), room_for(Block::bytes(count)));
-                if let Some(limit) = limit.filter(|limit| end + bytes > *limit) {
-                    return Err(self.chunk_error(id, no_room(end, bytes, limit)));
+                let first = chain.covers();
+                if let Some(Known { block, at }) = chain.blocks().last() {
+                    links.push((*at, Block { next: end, ..*block }));
                 }
-                let block = Block { first, count, next: 0 };
-                write_block(file, end, &block)?;
-                let last = chain.blocks().last().copied();
-                chain.push(Known { block, at: end });
-                // The block is there before anything says so.
-                if let Some(Known { block, at }) = last {
-                    let linked = Block { next: end, ..block };
-                    file.file.write_at(file.begin + at, &linked.encode())?;
-                }
+                chain.push(Known { block: Block { first, count, next: 0 }, at: end });
                 numbers.extend([*number, first, count, end]);
-                end += bytes;
+                end += room_for(Block::bytes(count));
             }
         }
         numbers[0] = end;
+        if limit.is_some_and(|limit| end > limit) {
+            return Ok(numbers);
+        }
+        // Blocks are there before anything says so.
+        for [_, first, count, at] in numbers[1..].as_chunks::<4>().0 {
+            write_block(file, *at, &Block { first: *first, count: *count, next: 0 })?;
+        }
+        for (at, block) in links {
+            file.file.write_at(file.begin + at, &block.encode())?;
+        }
         Ok(numbers)
     }
 

@@ -2,11 +2,12 @@
 
 use esker_codec::Pipeline;
 use esker_format::chunked::{
-    ALIGN, Anchor, Block, DIMS, FILTERS, HEAP, RECORDS, REFS, SHAPE, automatic_shape, lengths,
-    put_heap, to_file,
+    ALIGN, Anchor, Block, DIMS, FILES, FILTERS, HEAP, RECORDS, REFS, SHAPE, automatic_shape,
+    lengths, put_heap, to_file,
 };
 use esker_format::{Alignment, DataLayout, DimLen, Header, Owner, Schema, VarId, Variable};
 
+use super::files::{put_stem, stem_of};
 use super::heap::{Heap, room_for};
 use super::{Chunked, Chunking};
 use crate::base::Base;
@@ -15,9 +16,6 @@ use crate::error::{Error, Result};
 
 /// Bytes left free before a heap, so that variables can be added without moving it.
 const SLACK: u64 = 4096;
-
-/// Records of chunked variables that find room before traditional records, where nobody says more.
-const RECORDS_AHEAD: u64 = 8;
 
 /// What a definition with chunked variables is in the file.
 #[derive(Debug)]
@@ -29,6 +27,8 @@ pub(crate) struct Placing {
     pub(crate) blocks: Vec<(u64, Block)>,
     /// Where the heap was in the file, and its length, if it moves.
     pub(crate) moved: Option<(u64, u64)>,
+    /// What the files beside the classic one are called, if there are any.
+    pub(crate) stem: Option<String>,
 }
 
 /// A chunked variable of a definition.
@@ -45,6 +45,7 @@ pub(crate) fn physical(
     base: &Base,
     schema: &Schema,
     before: Option<(&Header, Option<&Chunked>, u64)>,
+    new_stem: Option<String>,
 ) -> Result<Option<Placing>> {
     let wanted = wanted(base, schema, before)?;
     if wanted.is_empty() {
@@ -59,6 +60,14 @@ pub(crate) fn physical(
     let mut file = to_file(schema, &anchors(&refs));
     put_heap(&mut file, 0).map_err(failed)?;
     let old = before.and_then(|(_, chunked, _)| chunked).map(|c| &c.heap);
+    // What there is stays what it is.
+    let stem = match (before, old) {
+        (Some((header, _, _)), Some(_)) => stem_of(&header.schema),
+        _ => new_stem,
+    };
+    if let Some(stem) = &stem {
+        put_stem(&mut file, stem).map_err(failed)?;
+    }
     let used = old.and_then(|heap| heap.end).unwrap_or(0);
     // New tables come behind what there is.
     let mut end = used;
@@ -73,12 +82,12 @@ pub(crate) fn physical(
         blocks.push((end, Block { first: 0, count: count.max(1), next: 0 }));
         end = end.saturating_add(room_for(Block::bytes(count.max(1))));
     }
-    let has_records = file.vars.iter().any(|v| file.is_record(v));
-    let room = match base.hints.chunk_room {
-        Some(room) => room,
-        None => wanted.iter().filter(|w| w.is_new).map(room_of).fold(0, u64::saturating_add),
+    let has_records = stem.is_none() && file.vars.iter().any(|v| file.is_record(v));
+    let new_room = || wanted.iter().filter(|w| w.is_new).map(room_of).fold(0, u64::saturating_add);
+    let needed = match base.hints.chunk_room {
+        Some(room) => room.max(end),
+        None => end.saturating_add(new_room()),
     };
-    let needed = end.saturating_add(room);
     let align = Alignment {
         record_room: base.align.record_room.max(match has_records {
             true => needed.saturating_add(SLACK + ALIGN),
@@ -101,8 +110,10 @@ pub(crate) fn physical(
     };
     let (fixed_end, layout) = place(extended.map_err(failed)?);
     let stays = match old {
+        _ if stem.is_some() => Some(0),
         Some(heap) => {
-            let fits = room_before_records(&layout, heap.begin).is_some_and(|room| room >= end);
+            let needed = if base.hints.chunk_room.is_some() { needed } else { end };
+            let fits = room_before_records(&layout, heap.begin).is_some_and(|room| room >= needed);
             (fits && fixed_end <= heap.begin).then_some(heap.begin)
         }
         None => {
@@ -121,20 +132,17 @@ pub(crate) fn physical(
     let mut schema = to_file(schema, &anchors(&refs));
     schema.attrs = file.attrs;
     let moved = old.filter(|heap| heap.begin != begin).map(|heap| (heap.begin, used));
-    let limit = layout.record_begin.map(|records| records.saturating_sub(begin));
+    let inside = layout.record_begin.filter(|_| stem.is_none());
+    let limit = inside.map(|records| records.saturating_sub(begin));
     let heap = Heap::new(begin, Some(end), limit);
-    Ok(Some(Placing { schema, layout, heap, blocks, moved }))
+    Ok(Some(Placing { schema, layout, heap, blocks, moved, stem }))
 }
 
-/// Room for all that a new variable may become, before traditional records: everything and a quarter,
-/// or some records.
+/// Room for a new variable before traditional records: a quarter of it, or of one group. When that is
+/// not enough, more is made.
 fn room_of(wanted: &Wanted) -> u64 {
     let grid = &wanted.chunking.grid;
-    let group = grid.bytes.saturating_mul(grid.per_group);
-    match grid.has_records {
-        true => group.saturating_mul(RECORDS_AHEAD),
-        false => group.saturating_add(group / 4),
-    }
+    grid.bytes.saturating_mul(grid.per_group) / 4
 }
 
 /// The chunked variables of a definition.
@@ -162,7 +170,7 @@ fn wanted(
         if !is_wanted(variable) {
             continue;
         }
-        let chunking = match asked(schema, number, variable) {
+        let chunking = match asked(schema, variable) {
             Ok(chunking) => chunking,
             Err(why) => return refuse(why),
         };
@@ -181,11 +189,7 @@ fn is_wanted(variable: &Variable) -> bool {
 }
 
 /// What the attributes of a new variable ask for.
-fn asked(
-    schema: &Schema,
-    number: usize,
-    variable: &Variable,
-) -> std::result::Result<Chunking, String> {
+fn asked(schema: &Schema, variable: &Variable) -> std::result::Result<Chunking, String> {
     let pipeline = match variable.attrs.get(FILTERS).map(|a| &a.values) {
         None => Pipeline::default(),
         Some(values) => {
@@ -210,7 +214,7 @@ fn asked(
     for (len, whole) in shape.iter_mut().zip(&lengths) {
         *len = whole.map_or(*len, |whole| (*len).min(whole.max(1)));
     }
-    Chunking::new(schema, number, &shape, pipeline)
+    Chunking::new(schema, variable, &shape, pipeline)
 }
 
 impl Define {
@@ -241,7 +245,7 @@ impl Define {
         if self.is_container() {
             return refuse("variables of a container of logs have no chunks".to_string());
         }
-        if let Err(why) = Chunking::new(&self.schema, var.0, chunk, Pipeline::default()) {
+        if let Err(why) = Chunking::new(&self.schema, variable, chunk, Pipeline::default()) {
             return refuse(why);
         }
         match lengths(chunk) {
@@ -271,7 +275,7 @@ impl Define {
         let _ = trial
             .attrs
             .push(esker_format::Attribute { name: FILTERS.into(), values: values.clone() });
-        if let Err(why) = asked(&self.schema, var.0, &trial) {
+        if let Err(why) = asked(&self.schema, &trial) {
             return refuse(why);
         }
         self.put_attr(var, FILTERS, values)
@@ -301,7 +305,7 @@ impl Define {
             Err(Error::Chunked { path: path(), var, why })
         };
         match owner {
-            Owner::Global if own(&[HEAP]) && self.has_chunks() => refuse(String::new()),
+            Owner::Global if own(&[HEAP, FILES]) && self.has_chunks() => refuse(String::new()),
             Owner::Var(var) if own(&[DIMS, SHAPE, FILTERS, REFS, RECORDS]) => {
                 let Some(variable) = self.schema.variable(var) else { return Ok(()) };
                 match self.is_chunked_in_file(&variable.name) {

@@ -1,6 +1,7 @@
 //! Looking at everything that a file's chunked variables are made of.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -37,6 +38,8 @@ pub struct ChunkFault {
     pub var: String,
     /// The chunk's index in each dimension, when it is one chunk.
     pub chunk: Option<Vec<u64>>,
+    /// The file that it is in, as [`Dataset::chunk_file`] counts.
+    pub file: u32,
     /// The byte of the file.
     pub offset: Option<u64>,
     /// What is wrong, as a clause.
@@ -65,6 +68,7 @@ pub struct TableBlock {
 /// A chunk or a block, in the heap.
 struct Piece {
     var: VarId,
+    file: u32,
     place: u64,
     end: u64,
     /// The chunk's number and entry; `None` for a block.
@@ -85,11 +89,12 @@ struct Examination<'d> {
 const AT_ONCE: u64 = 1 << 20;
 
 impl Dataset {
-    /// The bytes of the file that chunks and their tables lie in, if it has chunked variables.
+    /// The bytes of the file that chunks and their tables lie in, if it has chunked variables; in the
+    /// sub-filed form, those of the file of tables.
     pub fn heap(&self) -> Result<Option<Range<u64>>> {
         let Some(chunked) = &self.chunked else { return Ok(None) };
         let begin = chunked.heap.begin;
-        let file_end = self.file.len()?.max(begin);
+        let file_end = self.tables_file(chunked)?.len()?.max(begin);
         let end = chunked.heap.limit.map_or(file_end, |limit| begin.saturating_add(limit));
         Ok(Some(begin..end.min(file_end)))
     }
@@ -97,8 +102,11 @@ impl Dataset {
     /// The blocks of a chunked variable's table, in the order of their chunks. Independent.
     pub fn table_blocks(&self, var: VarId) -> Result<Vec<TableBlock>> {
         let id = self.file_var(var)?;
-        let Some(found) = self.chunked_var(id)? else { return Ok(Vec::new()) };
-        let heap = self.heap_file();
+        let (Some(found), Some(chunked)) = (self.chunked_var(id)?, &self.chunked) else {
+            return Ok(Vec::new());
+        };
+        let tables = self.tables_file(chunked)?;
+        let heap = chunked.heap_in(&*tables);
         let (blocks, trouble) = found.blocks(heap, self.records);
         let block = |known: &Known| TableBlock {
             offset: heap.begin.saturating_add(known.at),
@@ -120,10 +128,11 @@ impl Dataset {
         let (Some(chunked), Some(heap)) = (&self.chunked, self.heap()?) else {
             return Ok(Vec::new());
         };
+        let tables = self.tables_file(chunked)?;
         let mut look = Examination {
             dataset: self,
             chunked,
-            heap: self.heap_file(),
+            heap: chunked.heap_in(&*tables),
             end: heap.end - heap.start,
             faults: Vec::new(),
             pieces: Vec::new(),
@@ -132,7 +141,7 @@ impl Dataset {
             match var {
                 None => {}
                 Some(Err(why)) => {
-                    look.add(ChunkFaultKind::Anchor, VarId(number), None, None, why.clone());
+                    look.add(ChunkFaultKind::Anchor, VarId(number), None, (0, None), why.clone());
                 }
                 Some(Ok(found)) => look.tables(VarId(number), found)?,
             }
@@ -162,7 +171,7 @@ impl Examination<'_> {
         kind: ChunkFaultKind,
         var: VarId,
         chunk: Option<u64>,
-        place: Option<u64>,
+        (file, place): (u32, Option<u64>),
         what: String,
     ) {
         let name = self.dataset.header.schema.variable(var).map_or("", |v| &*v.name).to_string();
@@ -170,8 +179,13 @@ impl Examination<'_> {
             Some(Ok(found)) => Some(found.grid().index(number)),
             _ => None,
         });
-        let offset = place.map(|place| self.heap.begin.saturating_add(place));
-        self.faults.push(ChunkFault { kind, var: name, chunk, offset, what });
+        let offset = place.map(|place| self.byte(file, place));
+        self.faults.push(ChunkFault { kind, var: name, chunk, file, offset, what });
+    }
+
+    /// Where a place is in its file.
+    fn byte(&self, file: u32, place: u64) -> u64 {
+        if file == 0 { self.heap.begin.saturating_add(place) } else { place }
     }
 
     /// The table of a variable: its blocks and their entries.
@@ -182,23 +196,24 @@ impl Examination<'_> {
                 "it says that {} of its records were written, but the file has {records}",
                 found.anchor.records
             );
-            self.add(ChunkFaultKind::Anchor, var, None, None, what);
+            self.add(ChunkFaultKind::Anchor, var, None, (0, None), what);
         }
         let (blocks, trouble) = found.blocks(self.heap, records);
         match trouble {
             None => {}
             Some((_, Trouble::Store(error))) => return Err(error.into()),
             Some((at, Trouble::Damage(what))) => {
-                self.add(ChunkFaultKind::Table, var, None, Some(at), what);
+                self.add(ChunkFaultKind::Table, var, None, (0, Some(at)), what);
             }
         }
         let chunks = found.grid().chunks(records);
         for known in &blocks {
             let end = known.at.saturating_add(Block::bytes(known.block.count));
-            if self.lies_wrong(var, None, (known.at, end), "a block of its chunk table") {
+            let place = (0, known.at, end);
+            if self.lies_wrong(var, None, place, self.end, "a block of its chunk table") {
                 continue;
             }
-            self.pieces.push(Piece { var, place: known.at, end, chunk: None });
+            self.pieces.push(Piece { var, file: 0, place: known.at, end, chunk: None });
             self.entries(var, known, chunks)?;
         }
         Ok(())
@@ -209,14 +224,15 @@ impl Examination<'_> {
         &mut self,
         var: VarId,
         chunk: Option<u64>,
-        (place, end): (u64, u64),
+        (file, place, end): (u32, u64, u64),
+        limit: u64,
         thing: &str,
     ) -> bool {
-        let at = self.heap.begin.saturating_add(place);
+        let at = self.byte(file, place);
         let what = if !place.is_multiple_of(ALIGN) {
             format!("{thing} is said to be at byte {at}, where none can begin")
-        } else if end > self.end {
-            let (bytes, heap_end) = (end - place, self.heap.begin.saturating_add(self.end));
+        } else if end > limit {
+            let (bytes, heap_end) = (end - place, self.byte(file, limit));
             format!(
                 "{thing} is said to be at byte {at}, {bytes} bytes, beyond the end of the part of \
                  the file that chunks lie in, {heap_end}"
@@ -224,7 +240,7 @@ impl Examination<'_> {
         } else {
             return false;
         };
-        self.add(ChunkFaultKind::Place, var, chunk, Some(place), what);
+        self.add(ChunkFaultKind::Place, var, chunk, (file, Some(place)), what);
         true
     }
 
@@ -240,7 +256,7 @@ impl Examination<'_> {
                 Ok(()) => {}
                 Err(Trouble::Store(error)) => return Err(error.into()),
                 Err(Trouble::Damage(what)) => {
-                    self.add(ChunkFaultKind::Table, var, None, Some(at), what);
+                    self.add(ChunkFaultKind::Table, var, None, (0, Some(at)), what);
                     return Ok(());
                 }
             }
@@ -250,14 +266,14 @@ impl Examination<'_> {
                     Ok(None) => {}
                     // Chunks of records that were never counted mean nothing yet.
                     Ok(Some(_)) if chunk >= chunks => {}
-                    Ok(Some(entry)) => self.entry(var, chunk, at, entry),
+                    Ok(Some(entry)) => self.entry(var, chunk, at, entry)?,
                     Err(_) => {
                         let byte = self.heap.begin + at;
                         let what = format!(
                             "chunk {chunk}: its entry in the chunk table, at byte {byte}, does not \
                              match its checksum"
                         );
-                        self.add(ChunkFaultKind::Table, var, Some(chunk), Some(at), what);
+                        self.add(ChunkFaultKind::Table, var, Some(chunk), (0, Some(at)), what);
                     }
                 }
             }
@@ -266,23 +282,34 @@ impl Examination<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, var: VarId, chunk: u64, at: u64, entry: Entry) {
-        if entry.file != 0 {
-            let what =
-                format!("chunk {chunk} is said to be in file {}, which is not here", entry.file);
-            return self.add(ChunkFaultKind::Place, var, Some(chunk), Some(at), what);
-        }
+    fn entry(&mut self, var: VarId, chunk: u64, at: u64, entry: Entry) -> Result<()> {
+        let file = entry.file;
+        let limit = match (file, self.heap.others) {
+            (0, None) => Some(self.end),
+            (1.., Some(others)) => match others.data(file) {
+                Ok(data) => Some(data.len()?),
+                Err(error) if error.kind() == ErrorKind::NotFound => None,
+                Err(error) => return Err(error.into()),
+            },
+            _ => None,
+        };
+        let Some(limit) = limit else {
+            let what = format!("chunk {chunk} is said to be in file {file}, which is not here");
+            self.add(ChunkFaultKind::Place, var, Some(chunk), (0, Some(at)), what);
+            return Ok(());
+        };
         let end = entry.place.saturating_add(entry.size);
         let thing = format!("chunk {chunk}");
-        if !self.lies_wrong(var, Some(chunk), (entry.place, end), &thing) {
+        if !self.lies_wrong(var, Some(chunk), (file, entry.place, end), limit, &thing) {
             let chunk = Some((chunk, entry));
-            self.pieces.push(Piece { var, place: entry.place, end, chunk });
+            self.pieces.push(Piece { var, file, place: entry.place, end, chunk });
         }
+        Ok(())
     }
 
     /// Things that lie in the same bytes.
     fn overlaps(&mut self) {
-        self.pieces.sort_by_key(|piece| (piece.place, piece.end));
+        self.pieces.sort_by_key(|piece| (piece.file, piece.place, piece.end));
         let name = |piece: &Piece| {
             let schema = &self.dataset.header.schema;
             let var = schema.variable(piece.var).map_or("", |v| &*v.name);
@@ -295,6 +322,10 @@ impl Examination<'_> {
         let mut pieces = self.pieces.iter();
         let Some(mut before) = pieces.next() else { return };
         for piece in pieces {
+            if piece.file != before.file {
+                before = piece;
+                continue;
+            }
             if piece.place < before.end {
                 let thing = match piece.chunk {
                     Some((chunk, _)) => format!("chunk {chunk}"),
@@ -302,12 +333,13 @@ impl Examination<'_> {
                 };
                 let what = format!(
                     "{thing} begins at byte {}, inside {} (bytes {} to {})",
-                    self.heap.begin + piece.place,
+                    self.byte(piece.file, piece.place),
                     name(before),
-                    self.heap.begin + before.place,
-                    self.heap.begin + before.end
+                    self.byte(before.file, before.place),
+                    self.byte(before.file, before.end)
                 );
-                found.push((piece.var, piece.chunk.map(|(n, _)| n), piece.place, what));
+                let place = (piece.file, Some(piece.place));
+                found.push((piece.var, piece.chunk.map(|(n, _)| n), place, what));
             }
             // A long one may reach over several others.
             if piece.end > before.end {
@@ -315,7 +347,7 @@ impl Examination<'_> {
             }
         }
         for (var, chunk, place, what) in found {
-            self.add(ChunkFaultKind::Overlap, var, chunk, Some(place), what);
+            self.add(ChunkFaultKind::Overlap, var, chunk, place, what);
         }
     }
 
@@ -355,7 +387,7 @@ impl Examination<'_> {
             match trouble {
                 Trouble::Store(error) => return Err(Error::from(error)),
                 Trouble::Damage(what) => {
-                    let place = Some(entry.place);
+                    let place = (entry.file, Some(entry.place));
                     self.add(ChunkFaultKind::Data, var, Some(number), place, what);
                 }
             }

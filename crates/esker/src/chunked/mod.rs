@@ -7,10 +7,12 @@
 mod commit;
 mod define;
 mod examine;
+mod files;
 mod heap;
 mod owners;
 pub mod policy;
 mod read;
+mod room;
 mod select;
 mod space;
 mod stored;
@@ -21,17 +23,20 @@ use std::sync::{Mutex, PoisonError};
 
 use esker_codec::{Chunk, Pipeline, Scratch};
 use esker_format::chunked::{Anchor, Grid, from_file, heap_of};
-use esker_format::{ExternalType, Header, Schema, VarId, values};
+use esker_format::{ExternalType, Header, Schema, VarId, Variable, values};
 
 pub(crate) use commit::write_block;
 pub(crate) use define::{Placing, physical};
 pub use examine::{ChunkFault, ChunkFaultKind, TableBlock};
+pub use files::classic_of;
+pub(crate) use files::{SubFiles, new_folder, new_stem, remove_others, tables_file};
 pub(crate) use heap::Heap;
 pub(crate) use space::{ChunkId, Space};
 pub use stored::StoredChunk;
 pub(crate) use tables::{Chain, HeapFile};
 
 use self::read::Cache;
+use crate::base::Base;
 use crate::dataset::Dataset;
 use crate::engine::{join, split_gets};
 use crate::error::{Error, Result};
@@ -55,9 +60,12 @@ pub struct Chunking {
 
 impl Chunking {
     /// Of a variable that has its dimensions; what is wrong, if something is.
-    fn new(schema: &Schema, var: usize, chunk: &[u64], pipeline: Pipeline) -> Result<Self, String> {
-        let variable =
-            schema.vars.at(var).ok_or_else(|| "there is no such variable".to_string())?;
+    fn new(
+        schema: &Schema,
+        variable: &Variable,
+        chunk: &[u64],
+        pipeline: Pipeline,
+    ) -> Result<Self, String> {
         let grid = Grid::new(schema, variable, chunk)?;
         let (ty, fill, shape) = (variable.ty, values::fill_bytes(variable), grid.shape());
         let checked = pipeline.check(&Chunk::new(ty, &shape).with_fill(&fill));
@@ -117,6 +125,8 @@ pub(crate) struct Chunked {
     /// What programs see, in the file's order.
     pub(crate) schema: Schema,
     pub(crate) heap: Heap,
+    /// The files of a sub-filed dataset.
+    pub(crate) files: Option<Box<SubFiles>>,
     cache: Mutex<Cache>,
     scratch: Mutex<Vec<Scratch>>,
     /// Whether records were written of a variable since its attribute was.
@@ -125,12 +135,18 @@ pub(crate) struct Chunked {
 
 impl Chunked {
     /// Those of a file, if it has any.
-    pub(crate) fn of(header: &Header) -> Option<Box<Chunked>> {
+    pub(crate) fn of(header: &Header, base: &Base) -> Option<Box<Chunked>> {
         let schema = &header.schema;
         if !schema.vars.iter().any(|v| Anchor::of(v).is_some()) {
             return None;
         }
         let begin = heap_of(schema);
+        let files = files::stem_of(schema).map(|stem| SubFiles::new(base, stem));
+        let (files, wrong) = match files {
+            None => (None, None),
+            Some(Ok(files)) => (Some(Box::new(files)), None),
+            Some(Err(why)) => (None, Some(why)),
+        };
         let mut seen = Vec::new();
         let mut found = Vec::with_capacity(schema.vars.len());
         for (number, variable) in schema.vars.iter().enumerate() {
@@ -142,10 +158,13 @@ impl Chunked {
                 if begin.is_none() {
                     return Err("the file does not say where its chunks are".to_string());
                 }
+                if let Some(why) = &wrong {
+                    return Err(why.clone());
+                }
                 let pipeline = Pipeline::from_words(&anchor.filters).map_err(|e| e.to_string())?;
                 let one = [(number, anchor.clone(), pipeline.to_string())];
-                let own = from_file(schema, &one);
-                let chunking = Chunking::new(&own, number, &anchor.shape, pipeline)?;
+                let whole = Variable { dims: anchor.dims.clone(), ..variable.clone() };
+                let chunking = Chunking::new(schema, &whole, &anchor.shape, pipeline)?;
                 seen.extend(one);
                 let chain = Mutex::new(Chain::new(anchor.refs));
                 Ok(ChunkedVar { chunking, anchor, chain })
@@ -155,10 +174,12 @@ impl Chunked {
         let schema = from_file(schema, &seen);
         let grids = found.iter().map(|v| v.as_ref()?.as_ref().ok().map(ChunkedVar::grid));
         let space = Space::new(grids);
-        let limit = header.layout.record_begin.zip(begin).map(|(r, b)| r.saturating_sub(b));
+        let inside = begin.filter(|_| files.is_none());
+        let limit = header.layout.record_begin.zip(inside).map(|(r, b)| r.saturating_sub(b));
         let heap = Heap::new(begin.unwrap_or(0), None, limit);
         let (cache, scratch) = (Mutex::default(), Mutex::default());
-        Some(Box::new(Chunked { vars: found, space, schema, heap, cache, scratch, grown: false }))
+        let (vars, grown) = (found, false);
+        Some(Box::new(Chunked { vars, space, schema, heap, files, cache, scratch, grown }))
     }
 
     /// The chunked variable of this number, if it is one.
@@ -230,9 +251,10 @@ impl Dataset {
     /// Names and attributes have changed.
     pub(crate) fn describe_chunks_again(&mut self) {
         let Some(old) = self.chunked.take() else { return };
-        self.chunked = Chunked::of(&self.header);
+        self.chunked = Chunked::of(&self.header, &self.base);
         if let Some(chunked) = &mut self.chunked {
             chunked.heap = old.heap;
+            chunked.files = old.files;
             chunked.grown = old.grown;
             for (new, old) in chunked.vars.iter_mut().zip(old.vars) {
                 if let (Some(Ok(new)), Some(Ok(old))) = (new, old) {

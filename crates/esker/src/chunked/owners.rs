@@ -13,7 +13,7 @@ use super::space::Space;
 use crate::error::{Error, Result};
 
 /// Accesses that one home takes.
-const AT_HOME: u64 = 64 * 1024;
+const AT_HOME: u64 = 4 << 20;
 
 /// A chunk that this rank has something of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

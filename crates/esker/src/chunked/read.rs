@@ -149,7 +149,8 @@ impl Dataset {
         for unit in units {
             ids.push(chunked.space.chunk_at(*unit).ok_or(Error::Garbled)?.0);
         }
-        let heap = self.heap_file();
+        let tables = self.tables_file(chunked)?;
+        let heap = chunked.heap_in(&*tables);
         let mut entries: Vec<Option<Entry>> = vec![None; ids.len()];
         let mut order: Vec<usize> = (0..ids.len()).collect();
         order.sort_by_key(|i| ids[*i]);

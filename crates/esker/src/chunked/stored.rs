@@ -1,8 +1,12 @@
 //! Chunks as they are stored: fetched, checked and decoded.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use esker_codec::{FilterMask, Scratch, checksum};
 use esker_format::VarId;
 use esker_format::chunked::Entry;
+use esker_store::File;
 
 use super::tables::{self, HeapFile, Trouble};
 use super::{Chunked, ChunkedVar};
@@ -44,11 +48,6 @@ impl ChunkedVar {
         stored: &mut Vec<u8>,
     ) -> std::result::Result<(), Trouble> {
         let at = heap.begin.saturating_add(entry.place);
-        if entry.file != 0 {
-            let what =
-                format!("chunk {number} is said to be in file {}, which is not here", entry.file);
-            return Err(Trouble::Damage(what));
-        }
         // What filters add to a chunk is little, so that a table cannot make us allocate much.
         let most = self.grid().bytes.saturating_mul(2).saturating_add(1 << 16);
         if entry.size > most {
@@ -59,7 +58,19 @@ impl ChunkedVar {
             )));
         }
         stored.resize(entry.size as usize, 0);
-        heap.read(entry.place, stored, &format!("chunk {number}"))?;
+        let what = format!("chunk {number}");
+        match (entry.file, heap.others) {
+            (0, None) => heap.read(entry.place, stored, &what)?,
+            (1.., Some(others)) => {
+                let file = others.data(entry.file)?;
+                HeapFile::new(&*file, 0).read(entry.place, stored, &what)?;
+            }
+            (file, _) => {
+                let what =
+                    format!("chunk {number} is said to be in file {file}, which is not here");
+                return Err(Trouble::Damage(what));
+            }
+        }
         if checksum(stored) != entry.crc32c {
             return Err(Trouble::Damage(format!(
                 "chunk {number} ({} bytes at byte {at}) does not match its checksum",
@@ -93,6 +104,11 @@ impl ChunkedVar {
 }
 
 impl Chunked {
+    /// The heap in the file with the tables.
+    pub(crate) fn heap_in<'f>(&'f self, tables: &'f dyn File) -> HeapFile<'f> {
+        HeapFile { file: tables, begin: self.heap.begin, others: self.files.as_deref() }
+    }
+
     /// Chunks of a variable that may have been written, with so many records.
     fn chunks(&self, var: &ChunkedVar, records: u64) -> u64 {
         var.grid().chunks(records)
@@ -100,9 +116,21 @@ impl Chunked {
 }
 
 impl Dataset {
-    pub(crate) fn heap_file(&self) -> HeapFile<'_> {
-        let begin = self.chunked.as_ref().map_or(0, |c| c.heap.begin);
-        HeapFile { file: &*self.file, begin }
+    /// The file that the tables are in.
+    pub(crate) fn tables_file(&self, chunked: &Chunked) -> Result<Arc<dyn File>> {
+        match &chunked.files {
+            None => Ok(self.file.clone()),
+            Some(files) => Ok(files.tables()?),
+        }
+    }
+
+    /// Where the file of this number is that [`StoredChunk`]s may be in.
+    pub fn chunk_file(&self, number: u32) -> Option<PathBuf> {
+        match (number, &self.chunked.as_ref()?.files) {
+            (0, _) => Some(self.base.path.clone()),
+            (_, Some(files)) => Some(files.data_path(number)),
+            (_, None) => None,
+        }
     }
 
     /// An error of the heap as one of a variable.
@@ -128,7 +156,8 @@ impl Dataset {
             return Err(self.chunk_error(id, "it has no chunks".to_string()));
         };
         const AT_ONCE: u64 = 16 * 1024;
-        let heap = self.heap_file();
+        let tables = self.tables_file(chunked)?;
+        let heap = chunked.heap_in(&*tables);
         let all = chunked.chunks(found, self.records);
         let (mut stored, mut values) = (Vec::new(), Vec::new());
         let mut scratch = chunked.take_scratch();
@@ -145,7 +174,7 @@ impl Dataset {
                     decoded.map_err(|t| self.trouble(id, t))?;
                 }
                 let Entry { place, size, crc32c, mask, file } = *entry;
-                let offset = heap.begin.saturating_add(place);
+                let offset = if file == 0 { heap.begin.saturating_add(place) } else { place };
                 let mask = FilterMask(mask);
                 each(
                     &found.grid().index(*number),

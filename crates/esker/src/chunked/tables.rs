@@ -3,6 +3,8 @@
 use esker_format::chunked::{Block, Entry};
 use esker_store::File;
 
+use super::files::SubFiles;
+
 /// A block that is known: its head and where it is in the heap.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Known {
@@ -26,6 +28,8 @@ pub(crate) type Fault = String;
 pub(crate) struct HeapFile<'f> {
     pub(crate) file: &'f dyn File,
     pub(crate) begin: u64,
+    /// The other files that chunks may be in.
+    pub(crate) others: Option<&'f SubFiles>,
 }
 
 /// Why something in a heap cannot be used.
@@ -41,7 +45,12 @@ impl From<esker_store::StoreError> for Trouble {
     }
 }
 
-impl HeapFile<'_> {
+impl<'f> HeapFile<'f> {
+    /// A heap without other files.
+    pub(crate) fn new(file: &'f dyn File, begin: u64) -> HeapFile<'f> {
+        HeapFile { file, begin, others: None }
+    }
+
     /// Reads all of `out` at a place of the heap.
     pub(crate) fn read(&self, place: u64, out: &mut [u8], what: &str) -> Result<(), Trouble> {
         let at = self.begin.checked_add(place).filter(|at| *at <= i64::MAX as u64);

@@ -7,8 +7,10 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use esker_comm::{CommunicatorExt, ReduceOp, Reduction};
+use esker_format::RangeReport;
 use esker_format::chunked::Entry;
 
+use super::files::Own;
 use super::heap::{Heap, room_for};
 use super::owners::{self, Assigned};
 use super::read::touched;
@@ -44,6 +46,20 @@ pub(super) struct Placed {
     pub(super) id: ChunkId,
     pub(super) old: Option<Entry>,
     pub(super) entry: Entry,
+}
+
+/// Where new chunks go: the heap, or the file that this rank's chunks go to.
+struct Ends<'e> {
+    heap: &'e mut Heap,
+    own: Option<&'e mut Own>,
+}
+
+/// What a write has come to.
+enum Written {
+    /// Chunks are in their places, and tables may say so.
+    Placed(Vec<Placed>),
+    /// The heap must become this long first.
+    NoRoom(u64),
 }
 
 /// What a round has made of its chunks, and how long it took.
@@ -82,32 +98,71 @@ impl Dataset {
         if most_units == 0 {
             return Ok(());
         }
-        self.know_heap()?;
-        self.forget_chunks();
-        let Some(mut chunked) = self.chunked.take() else { return Ok(()) };
-        let (buffer, weight) = (self.base.hints.chunk_buffer, self.penalty());
-        let assigned = owners::assign(&*comm, &chunked.space, &units, buffer, weight);
         report.phases.agree += clock.elapsed();
-        report.write_strategy = Strategy::Exchanged;
-        let mut heap = mem::take(&mut chunked.heap);
-        let written = assigned.and_then(|assigned| {
-            report.rounds += assigned.rounds;
-            self.write_rounds(&chunked, &mut heap, &plan, &assigned, puts, report)
-        });
-        chunked.heap = heap;
-        self.chunked = Some(chunked);
-        let (placed, outcome) = written?;
+        let placed = loop {
+            match self.write_units(&plan, &units, puts, report)? {
+                Written::Placed(placed) => break placed,
+                Written::NoRoom(needed) => self.make_room(needed)?,
+            }
+            // Values are looked at again.
+            puts.iter_mut().for_each(|put| put.range = RangeReport::default());
+        };
         let clock = Instant::now();
-        self.base.agree(outcome)?;
         if records > existing && self.fills_records() {
             let filled = self.fill_share(existing, records, None);
             self.base.agree(filled)?;
         }
         self.commit_chunks(&placed)?;
-        self.note_records(puts);
-        self.grow_together(records)?;
         report.phases.agree += clock.elapsed();
-        Ok(())
+        self.note_records(puts);
+        self.grow_together(records)
+    }
+
+    /// Brings pieces to the owners of chunks and these into the heap. Collective.
+    fn write_units(
+        &mut self,
+        plan: &Plan<'_>,
+        units: &[(u64, u64)],
+        puts: &mut [Request<'_>],
+        report: &mut Report,
+    ) -> Result<Written> {
+        let clock = Instant::now();
+        self.know_heap()?;
+        self.forget_chunks();
+        let comm = self.base.comm.clone();
+        let Some(mut chunked) = self.chunked.take() else { return Ok(Written::Placed(Vec::new())) };
+        let shared = chunked.files.as_mut().map_or(Ok(()), |files| files.share(&self.base));
+        let mut own = chunked.files.as_mut().and_then(|files| files.own.take());
+        let mut heap = mem::take(&mut chunked.heap);
+        let mut before = heap.clone();
+        let written = shared.and_then(|()| {
+            let (buffer, weight) = (self.base.hints.chunk_buffer, self.penalty());
+            let assigned = owners::assign(&*comm, &chunked.space, units, buffer, weight)?;
+            report.rounds += assigned.rounds;
+            if chunked.has_records() {
+                // Before anything else, so that entries find their places when chunks are written.
+                let ids = assigned.owned.iter().flatten();
+                let ids = ids.filter_map(|unit| chunked.space.chunk_at(*unit).map(|(id, _, _)| id));
+                if let Some(needed) = self.lengthen_tables(&chunked, &mut heap, ids)? {
+                    return Ok(Written::NoRoom(needed));
+                }
+                before.end = heap.end;
+            }
+            report.phases.agree += clock.elapsed();
+            report.write_strategy = Strategy::Exchanged;
+            let ends = Ends { heap: &mut heap, own: own.as_mut() };
+            self.write_rounds(&chunked, ends, plan, &assigned, puts, report)
+        });
+        if !matches!(written, Ok(Written::Placed(_))) {
+            // What was written for nothing is written over; tables that are longer now stay so.
+            heap = before;
+        }
+        chunked.heap = heap;
+        if let Some(files) = &mut chunked.files {
+            files.own = own;
+        }
+        self.chunked = Some(chunked);
+        written
     }
 
     /// Remembers how many records of each variable were written, for its attribute.
@@ -123,15 +178,21 @@ impl Dataset {
     fn write_rounds(
         &self,
         chunked: &Chunked,
-        heap: &mut Heap,
+        mut ends: Ends<'_>,
         plan: &Plan<'_>,
         assigned: &Assigned,
         puts: &mut [Request<'_>],
         report: &mut Report,
-    ) -> Result<(Vec<Placed>, Result<()>)> {
-        let file = HeapFile { file: &*self.file, begin: heap.begin };
+    ) -> Result<Written> {
+        let tables = self.tables_file(chunked)?;
+        let begin = ends.heap.begin;
+        let file = HeapFile { begin, ..chunked.heap_in(&*tables) };
+        // Where chunks are written.
+        let own = ends.own.as_ref().map(|own| own.file.clone());
+        let target = own.as_deref().map_or(file, |own| HeapFile::new(own, 0));
         let mut placed: Vec<Placed> = Vec::new();
         let mut failed: Option<Error> = None;
+        let mut missing: Option<u64> = None;
         let threads = self.chunk_threads();
         let apart = assigned.rounds > 1;
         let mut spare: Vec<Window> = Vec::new();
@@ -166,12 +227,13 @@ impl Dataset {
                     encoded.clear();
                 }
                 let clock = Instant::now();
-                let entries = self.place(heap, &encoded)?;
+                let entries = self.place(&mut ends, &encoded)?;
                 report.phases.agree += clock.elapsed();
                 let entries = match entries {
                     Ok(entries) => entries,
-                    Err(error) => {
-                        failed.get_or_insert(error);
+                    Err(needed) => {
+                        // The same on every rank. The rounds that follow tell how much is missing.
+                        missing = Some(missing.unwrap_or(0).max(needed));
                         encoded.clear();
                         Vec::new()
                     }
@@ -180,7 +242,7 @@ impl Dataset {
                 let store = move || {
                     let clock = Instant::now();
                     let mut tally = Tally::default();
-                    let outcome = store(file, &encoded, &entries, &mut tally);
+                    let outcome = store(target, &encoded, &entries, &mut tally);
                     (outcome, tally, clock.elapsed())
                 };
                 let mut done = writing.take().map(joined);
@@ -193,7 +255,8 @@ impl Dataset {
             note(writing.take().map(joined), &mut failed, report);
             Ok::<(), Error>(())
         })?;
-        Ok((placed, failed.map_or(Ok(()), Err)))
+        self.base.agree(failed.map_or(Ok(()), Err))?;
+        Ok(missing.map_or(Written::Placed(placed), Written::NoRoom))
     }
 
     /// The pieces of a round, laid into the chunks that this rank owns. Collective.
@@ -265,15 +328,20 @@ impl Dataset {
     }
 
     /// Finds places for encoded chunks: holes of this rank, or one stretch at the end. Collective; the
-    /// inner error is that the heap has no room for what all ranks have.
-    fn place(&self, heap: &mut Heap, encoded: &[Encoded]) -> Result<Result<Vec<Placed>>> {
-        let comm = &*self.base.comm;
+    /// inner error, the same on every rank, is how long a heap must be that has room for them.
+    fn place(&self, ends: &mut Ends<'_>, encoded: &[Encoded]) -> Result<Result<Vec<Placed>, u64>> {
+        let Ends { heap, own } = ends;
+        // Those who put chunks into the same file.
+        let comm = own.as_ref().map_or(&*self.base.comm, |own| &*own.group);
+        let file = own.as_ref().map_or(0, |own| own.number);
         let in_place = self.base.hints.chunk_rewrite == Rewrite::InPlace;
         let mut places: Vec<Option<u64>> = Vec::with_capacity(encoded.len());
         let mut total = 0;
         for chunk in encoded {
             let len = chunk.stored.len() as u64;
-            let fits = chunk.old.filter(|old| in_place && room_for(len) <= room_for(old.size));
+            let fits = chunk
+                .old
+                .filter(|old| in_place && old.file == file && room_for(len) <= room_for(old.size));
             let place = match fits {
                 Some(old) => Some(old.place),
                 None => heap.take(len),
@@ -291,13 +359,16 @@ impl Dataset {
                 (before[0], comm.sum_u64(total)?)
             }
         };
-        let end = heap.end.unwrap_or(0);
-        if let Some(limit) = heap.limit.filter(|limit| end.saturating_add(all) > *limit) {
-            let var = encoded.first().map(|chunk| chunk.id.var).unwrap_or(esker_format::VarId(0));
-            return Ok(Err(self.chunk_error(var, no_room(end, all, limit))));
+        let end = own.as_ref().map_or(heap.end.unwrap_or(0), |own| own.end);
+        let limit = heap.limit.filter(|_| file == 0);
+        match own {
+            Some(own) => own.end = end + all,
+            None => heap.end = Some(end + all),
+        }
+        if limit.is_some_and(|limit| end.saturating_add(all) > limit) {
+            return Ok(Err(end + all));
         }
         at += end;
-        heap.end = Some(end + all);
         let mut placed = Vec::with_capacity(encoded.len());
         for (chunk, place) in encoded.iter().zip(places) {
             let size = chunk.stored.len() as u64;
@@ -308,20 +379,10 @@ impl Dataset {
                 here
             });
             let Encoded { id, old, mask, crc32c, .. } = *chunk;
-            placed.push(Placed { id, old, entry: Entry { place, size, crc32c, mask, file: 0 } });
+            placed.push(Placed { id, old, entry: Entry { place, size, crc32c, mask, file } });
         }
         Ok(Ok(placed))
     }
-}
-
-/// The sentence for a heap that is full.
-pub(super) fn no_room(end: u64, more: u64, limit: u64) -> String {
-    format!(
-        "there is no room for {more} more bytes of chunks: {end} of the {limit} bytes before the \
-         records of the file's traditional variables are in use. Set the hint esker_chunk_room to \
-         more before the file is created (or redefined, which moves the records), or make the \
-         variables with records chunked too"
-    )
 }
 
 /// The outcome of a thread. A panic in it is the caller's too.

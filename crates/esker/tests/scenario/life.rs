@@ -739,7 +739,9 @@ fn random_chunks(
 }
 
 fn chunk_hints(dice: &mut Dice, hints: &mut esker::Hints) {
-    hints.set("esker_chunk_room", "4000000");
+    if dice.one_in(2) {
+        hints.set("esker_chunk_room", &(1 + dice.below(20_000)).to_string());
+    }
     if dice.one_in(2) {
         hints.set("esker_chunk_buffer", &(1 + dice.below(2000)).to_string());
     }
@@ -757,6 +759,10 @@ fn chunk_hints(dice: &mut Dice, hints: &mut esker::Hints) {
 fn of_path(dice: &mut Dice, hints: &mut esker::Hints, path: &Path) {
     if is_chunky(path) {
         chunk_hints(dice, hints);
+        if path.to_str().unwrap().contains(".sub.") {
+            let files = ["rank", "node", "shared"][dice.below(3) as usize];
+            hints.set("esker_chunk_files", files);
+        }
     }
     if is_log(path) {
         log_hints(dice, hints);

@@ -1,0 +1,54 @@
+//! More room for chunks before the records of traditional variables.
+
+use esker_format::{Header, NumRecs};
+
+use super::define::physical;
+use super::{Chunked, Placing};
+use crate::commit::{self, New};
+use crate::dataset::Dataset;
+use crate::define::Before;
+use crate::error::{Error, Result};
+
+impl Dataset {
+    /// Moves the records of traditional variables away so that the heap can become `needed` bytes
+    /// long, and half as long again as it could until now: then all moves together cost what the data
+    /// do. A new file takes the place of the old one, which is whole until then. Collective.
+    pub(super) fn make_room(&mut self, needed: u64) -> Result<()> {
+        self.sync_records()?;
+        self.settle_chunks()?;
+        let mut base = self.base.clone();
+        let (file, header) = (self.file.clone(), self.header.clone());
+        let (records, renamed) = (self.records, false);
+        let Some(chunked) = self.chunked.take() else { return Ok(()) };
+        let room = chunked.heap.limit.map_or(needed, |limit| needed.max(limit + limit / 2));
+        base.hints.chunk_room = Some(room);
+        let chunked = Some(chunked);
+        let before = Before { file, header, records, renamed, container: None, chunked };
+        let moved = before.chunked.as_deref().map_or(Err(Error::Garbled), |chunked| {
+            let known = (&before.header, Some(chunked), records);
+            let placing = physical(&base, &chunked.schema, Some(known), None)?;
+            let placing = placing.ok_or(Error::Garbled)?;
+            let Placing { schema, layout, .. } = &placing;
+            let (schema, layout) = (schema.clone(), layout.clone());
+            let header = Header { schema, numrecs: NumRecs::Count(records), layout };
+            // Nothing is new, so that nothing is filled.
+            let (fills, maps) = (&[], &[]);
+            let new = New { header: &header, fills, maps, placing: Some(&placing) };
+            let committed = commit::update(&base, &before, &new)?;
+            Ok((committed, header, placing.heap))
+        });
+        let (committed, header, heap) = match moved {
+            Ok(moved) => moved,
+            Err(error) => {
+                self.chunked = before.chunked;
+                return Err(error);
+            }
+        };
+        self.file_moved(committed.file, committed.renamed, header);
+        self.chunked = Chunked::of(&self.header, &self.base);
+        if let Some(chunked) = &mut self.chunked {
+            chunked.heap = heap;
+        }
+        Ok(())
+    }
+}
