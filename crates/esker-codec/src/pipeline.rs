@@ -32,6 +32,11 @@ impl Filter {
         filters::by_id(self.id).map_or("unknown", |entry| entry.place.described().name())
     }
 
+    /// Whether every value comes back as it was, bit by bit.
+    pub fn is_lossless(&self) -> bool {
+        filters::by_id(self.id).is_some_and(|e| e.place.described().is_lossless(&self.params))
+    }
+
     /// The names of all filters.
     pub fn names() -> impl Iterator<Item = &'static str> {
         filters::TABLE.iter().map(|entry| entry.place.described().name())
@@ -106,6 +111,18 @@ impl Pipeline {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.filters.is_empty()
+    }
+
+    /// Whether every value comes back as it was, bit by bit.
+    ///
+    /// ```
+    /// use esker_codec::Pipeline;
+    /// let is_lossless = |text: &str| text.parse::<Pipeline>().unwrap().is_lossless();
+    /// assert!(is_lossless("shuffle zstd,3") && is_lossless("zfp,reversible"));
+    /// assert!(!is_lossless("bitround,9 zstd,3") && !is_lossless("zfp,accuracy=0.1"));
+    /// ```
+    pub fn is_lossless(&self) -> bool {
+        self.filters.iter().all(Filter::is_lossless)
     }
 
     /// The numbers that a file keeps: for each filter its id, the number of its parameters, and

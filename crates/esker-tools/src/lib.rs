@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 pub mod blocks;
+mod boxes;
 pub mod cdl;
 pub mod check;
 pub mod copy;

@@ -1,7 +1,7 @@
 //! `esker replay`: a container of logs as the classic file that it stands for.
 //!
 //! A container answers reads as that file would, header and padding included, so a replay is a
-//! copy of what it answers. Ranks copy different blocks, each with a buffer of its own, and have
+//! copy of what it answers. (Filters of the container's variables are left out of the header.) Ranks copy different blocks, each with a buffer of its own, and have
 //! nothing to tell each other: threads of one process take the next block when they have
 //! finished one, MPI ranks have a share each.
 //!
@@ -35,11 +35,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use esker::{Communicator, Dataset, Error, Hints, OpenOptions, SelfComm};
+use esker::{Communicator, Dataset, Error, Header, Hints, OpenOptions, SelfComm};
 use esker_comm::{CommunicatorExt, Disagreement, Message};
 use esker_store::{Access, CreateMode, File, LocalStore, Store, StoreError};
 
 use crate::Progress;
+use crate::copy::CopyError;
 
 pub use background::{Replaying, replay_start};
 
@@ -115,6 +116,9 @@ pub enum ReplayError {
         /// The output that was not made.
         path: PathBuf,
     },
+    /// The chunks or filters that are asked for cannot be.
+    #[error(transparent)]
+    Copy(Box<CopyError>),
 
     /// There is a file of the output's name.
     #[error("{}: it exists already, and is not to be replaced", path.display())]
@@ -190,7 +194,13 @@ fn replay_unless(
             true => Ok(()),
             false => Err(ReplayError::Cancelled { path: output.to_path_buf() }),
         });
-        let synced = copied.and_then(|()| match options.sync {
+        // All ranks are done with their shares before the beginning changes.
+        agree(&*comm, copied)?;
+        let headed = match without_filters(dataset.header()) {
+            Some(bytes) if comm.rank() == 0 => file.write_at(0, &bytes).map_err(ReplayError::from),
+            _ => Ok(()),
+        };
+        let synced = headed.and_then(|()| match options.sync {
             true => Ok(file.sync()?),
             false => Ok(()),
         });
@@ -204,6 +214,24 @@ fn replay_unless(
         file_len: len,
         copied_by: threads * comm.size(),
     })
+}
+
+/// The header of a container whose variables have filters as that of the file, whose variables have
+/// none. It is shorter, and everything else stays where it is.
+fn without_filters(header: &Header) -> Option<Vec<u8>> {
+    let mut header = header.clone();
+    let mut has_any = false;
+    for number in 0..header.schema.vars.len() {
+        let Some(var) = header.schema.vars.at_mut(number) else { continue };
+        if let Some(position) = var.attrs.position(esker_format::chunked::FILTERS) {
+            var.attrs.remove(position);
+            has_any = true;
+        }
+    }
+    let long = usize::try_from(header.layout.header_len).unwrap_or(0);
+    let mut bytes = header.encode();
+    bytes.resize(long.max(bytes.len()), 0);
+    has_any.then_some(bytes)
 }
 
 fn cores() -> usize {

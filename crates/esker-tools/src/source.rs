@@ -23,12 +23,19 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Opens the dataset at `path`, as it is stored, with a window of at most `capacity` bytes.
+    /// Opens the dataset at `path`, decomposed variables as they are stored, with a window of at
+    /// most `capacity` bytes.
     pub(crate) fn open(store: Arc<dyn Store>, path: &Path, capacity: u64) -> esker::Result<Source> {
-        let dataset = Dataset::open_with(path, OpenOptions::new().store(store).raw(true))?;
+        let dataset = Dataset::open_with(path, OpenOptions::new().store(store).blobs(true))?;
         let file = dataset.classic_file()?;
         let capacity = capacity.max(8);
         Ok(Source { dataset, file, window: Vec::new(), at: 0, capacity })
+    }
+
+    /// Whether values lie in chunks, which the window does not see: read such a dataset by its
+    /// arrays.
+    pub(crate) fn is_chunked(&self) -> esker::Result<bool> {
+        Ok(self.dataset.heap()?.is_some())
     }
 
     pub(crate) fn header(&self) -> &Header {

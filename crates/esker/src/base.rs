@@ -29,8 +29,10 @@ pub(crate) struct Base {
     pub(crate) fill_grown: bool,
     /// Whether the file may end before its last value.
     pub(crate) short_file: bool,
-    /// Whether decomposed variables are seen as they are stored.
+    /// Whether decomposed and chunked variables are seen as they are stored.
     pub(crate) raw: bool,
+    /// Whether decomposed variables are.
+    pub(crate) blobs: bool,
 }
 
 impl Base {
@@ -42,8 +44,20 @@ impl Base {
     ) -> Result<Base> {
         let same = same_everywhere(&*comm, own)?;
         let Common { path, hints, align, fill, fill_grown, short_file, writable } = same;
-        let raw = false;
-        Ok(Base { store, comm, hints, path, writable, align, fill, fill_grown, short_file, raw })
+        let (raw, blobs) = (false, false);
+        Ok(Base {
+            store,
+            comm,
+            hints,
+            path,
+            writable,
+            align,
+            fill,
+            fill_grown,
+            short_file,
+            raw,
+            blobs,
+        })
     }
 
     /// Whether this is the rank that acts for all.

@@ -118,7 +118,7 @@ impl Dataset {
         let OpenOptions { writable, fill, fill_grown, short_file, .. } = options;
         let own = Common { path, hints, align, fill, fill_grown, short_file, writable };
         let mut base = Base::new(store, comm, own)?;
-        base.raw = options.raw;
+        (base.raw, base.blobs) = (options.raw, options.blobs);
         let Some(file) = file else {
             return Dataset::open_container(base, options.container_version);
         };
@@ -189,7 +189,8 @@ impl Dataset {
         let (report, machine) = (Report::default(), OnceLock::new());
         let buffers = Buffers::default();
         let is_raw = base.raw || container.is_some();
-        let maps = if is_raw { Maps::default() } else { Maps::of(&header) };
+        let has_maps = !is_raw && !base.blobs;
+        let maps = if has_maps { Maps::of(&header) } else { Maps::default() };
         let chunked = if is_raw { None } else { Chunked::of(&header, &base) };
         let io = IoThread::new(format!("esker-io-{}", base.comm.rank()));
         Dataset {
@@ -495,7 +496,9 @@ impl Dataset {
             burst.amend(&self.header);
         }
         if !self.base.raw && self.container.is_none() {
-            self.maps = Maps::of(&self.header);
+            if !self.base.blobs {
+                self.maps = Maps::of(&self.header);
+            }
             self.describe_chunks_again();
         }
         Ok(())

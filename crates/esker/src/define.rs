@@ -117,7 +117,7 @@ impl Define {
         let CreateOptions { store, fill, fill_grown, short_file, .. } = options;
         let own = Common { path, hints, align, fill, fill_grown, short_file, writable: true };
         let mut base = Base::new(store, comm, own)?;
-        base.raw = options.raw;
+        (base.raw, base.blobs) = (options.raw, options.blobs);
         let mut placeholders = Vec::new();
         let classic = base.hints.layout == Layout::Classic;
         if base.is_root() && classic {

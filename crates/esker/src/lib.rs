@@ -110,7 +110,7 @@ pub use access::Outcomes;
 pub use base::read_header_noting;
 pub use burst::{RecoverOptions, Recovery, recover};
 pub use chunked::policy as owners;
-pub use chunked::{Chunking, StoredChunk};
+pub use chunked::{ChunkFault, ChunkFaultKind, Chunking, StoredChunk, TableBlock, classic_of};
 pub use dataset::Dataset;
 pub use decomposed::{Decomposition, DecompositionId};
 pub use define::{Define, EnddefError};

@@ -29,6 +29,7 @@ pub struct CreateOptions {
     pub(crate) fill_grown: bool,
     pub(crate) short_file: bool,
     pub(crate) raw: bool,
+    pub(crate) blobs: bool,
     pub(crate) align: Alignment,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) comm: Arc<dyn Communicator>,
@@ -44,6 +45,7 @@ impl Default for CreateOptions {
             fill_grown: true,
             short_file: false,
             raw: false,
+            blobs: false,
             align: Alignment::default(),
             store: Arc::new(LocalStore),
             comm: Arc::new(SelfComm::new()),
@@ -92,6 +94,7 @@ pub struct OpenOptions {
     pub(crate) fill_grown: bool,
     pub(crate) short_file: bool,
     pub(crate) raw: bool,
+    pub(crate) blobs: bool,
     pub(crate) align: Alignment,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) comm: Arc<dyn Communicator>,
@@ -108,6 +111,7 @@ impl Default for OpenOptions {
             fill_grown: true,
             short_file: false,
             raw: false,
+            blobs: false,
             align: Alignment::default(),
             store: Arc::new(LocalStore),
             comm: Arc::new(SelfComm::new()),
@@ -160,11 +164,18 @@ macro_rules! shared_options {
                 self
             }
 
-            /// Whether decomposed variables are seen as they are stored, one blob after the other,
-            /// instead of as the arrays they stand for: for programs that show or copy files as
+            /// Whether decomposed and chunked variables are seen as they are stored, as blobs and
+            /// anchors, instead of as the arrays they stand for: for programs that look at files as
             /// they are.
             pub fn raw(mut self, raw: bool) -> Self {
                 self.raw = raw;
+                self
+            }
+
+            /// Whether decomposed variables are seen as they are stored, one blob after the other,
+            /// and chunked ones as arrays: for programs that show or copy files.
+            pub fn blobs(mut self, blobs: bool) -> Self {
+                self.blobs = blobs;
                 self
             }
 

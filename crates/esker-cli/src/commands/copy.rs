@@ -6,7 +6,8 @@ use esker::{Alignment, Layout, Version};
 use esker_tools::Unseen;
 use esker_tools::copy::{self, CopyError, CopyOptions, DimRange};
 
-use super::history;
+use super::chunking::Chunking;
+use super::{history, info};
 use crate::arguments;
 use crate::failure::{Ended, Failure, Outcome};
 use crate::terminal::{Screen, say};
@@ -19,6 +20,13 @@ NAME,FIRST,LAST[,STEP] counts as NCO does: LAST is kept. Bounds may be left out,
 negative ones count from the end, and one index alone (NAME=7) keeps that index as a
 dimension of length 1.
 
+A chunked variable is cut into boxes that are stored one by one through filters; every netCDF tool
+opens the file, and Esker (and, with `esker refs`, xarray) reads the variable. A copy keeps
+chunks and filters unless told otherwise. Chunk lengths that are not given are chosen so that a
+chunk has at most 4 MiB, records apart. Filters: deflate, zstd, lz4, shuffle, bitshuffle, pco;
+bitround, f32, zfp and sz change values within a bound, and never those of a coordinate that is not
+named. When one variable with records is chunked, all others with records are.
+
 The call is added to the global attribute \"history\", as NCO and CDO do.
 
 Examples:
@@ -29,6 +37,10 @@ Examples:
   esker copy run.nc fixed.nc -u --align 4k          no unlimited dimension, variables aligned
   esker copy run.nc run.esk --layout log            into a container of logs
   esker copy run.esk part.nc --vars tas             out of one
+  esker copy --auto run.nc small.nc                 compressed, and what was chosen
+  esker copy --chunk lat/90,lon/90 --filter shuffle --filter zstd,3 run.nc small.nc
+  esker copy --filter 't:bitround,12 shuffle zstd,3' run.nc small.nc
+  esker copy --contiguous small.nc run.nc           and back
   mpiexec -n 8 esker copy --canonical run.nc all.nc decomposed variables as ordinary ones")]
 pub(super) struct Arguments {
     /// The file or container to read
@@ -53,6 +65,11 @@ pub(super) struct Arguments {
     /// What to make: a classic file, or a container of logs
     #[arg(long, value_name = "LAYOUT", default_value = "classic", value_parser = layout)]
     layout: Layout,
+    #[command(flatten)]
+    chunking: Chunking,
+    /// Store every variable as an ordinary one, without chunks and filters
+    #[arg(long, conflicts_with_all = ["shapes", "filters", "auto"])]
+    contiguous: bool,
     /// Make the unlimited dimension a fixed one
     #[arg(short = 'u', long)]
     fix_unlimited: bool,
@@ -69,6 +86,7 @@ pub(super) struct Arguments {
     /// Make decomposed variables ordinary ones, and leave out their maps; under mpiexec all ranks
     /// share the work
     #[arg(long, conflicts_with_all = ["vars", "exclude", "dims", "fix_unlimited", "convert_types"])]
+    #[arg(conflicts_with_all = ["shapes", "filters", "auto", "contiguous"])]
     canonical: bool,
     /// Replace OUT if it exists
     #[arg(short = 'O', long, alias = "force")]
@@ -104,6 +122,7 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
         ranges: arguments.dims.clone(),
         fix_unlimited: arguments.fix_unlimited,
         layout: arguments.layout,
+        chunks: arguments.chunking.options(arguments.contiguous),
         align,
         history: (!arguments.no_history).then(history::line),
         convert_types: arguments.convert_types,
@@ -139,6 +158,9 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     for (name, before, after) in copied.converted {
         let output = arguments.output.display();
         say(format_args!("esker: {output}: {name} is of type {after} here, {before} before"));
+    }
+    if arguments.chunking.auto && arguments.layout == Layout::Classic {
+        info::chosen(screen, output)?;
     }
     Ok(Outcome::Good)
 }

@@ -2,6 +2,7 @@
 
 mod bench;
 mod check;
+mod chunking;
 mod completions;
 mod copy;
 mod demo;

@@ -6,9 +6,9 @@ use esker::{Dataset, OpenOptions, VarId};
 
 use crate::failure::Failure;
 
-/// The dataset in this file, for reading, as it is stored.
+/// The dataset in this file, for reading, decomposed variables as they are stored.
 pub(super) fn open(path: &Path) -> Result<Dataset, Failure> {
-    Dataset::open_with(path, OpenOptions::new().raw(true))
+    Dataset::open_with(path, OpenOptions::new().blobs(true))
         .map_err(|error| Failure::file(path, error))
 }
 

@@ -1,14 +1,17 @@
 //! `esker replay`: a container of logs into the classic file that it stands for.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use esker::Communicator;
 use esker_comm::mpi::{self, MpiSession};
+use esker_tools::copy::{self, CopyError, CopyOptions};
 use esker_tools::replay::{self, ReplayError, ReplayOptions, Replayed};
 use serde_json::json;
 
+use super::chunking::Chunking;
+use super::info;
 use super::ranks::fail_together;
 use crate::failure::{Ended, Failure, Outcome};
 use crate::terminal::quantity::{bytes, plural};
@@ -24,6 +27,7 @@ complete. Memory is a few megabytes for each rank, whatever the size.
 Examples:
   esker replay run.esk run.nc                    on all cores
   esker replay run.esk old.nc --version 3        as it was at the third sync
+  esker replay --auto run.esk run.nc             compressed, in chunks (see `esker copy --help`)
   mpiexec -n 16 esker replay run.esk run.nc      on the ranks of a cluster")]
 pub(super) struct Arguments {
     /// The container
@@ -38,6 +42,8 @@ pub(super) struct Arguments {
     /// Ranks, as threads of this process [default: the number of cores; under mpiexec, MPI's]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     ranks: Option<u16>,
+    #[command(flatten)]
+    chunking: Chunking,
     /// Wait until the file is safe from power loss
     #[arg(long)]
     sync: bool,
@@ -102,7 +108,47 @@ fn with_bar(
             bar.update(done, total);
         }
     };
+    if arguments.chunking.is_asked() {
+        return chunked(arguments, options, &mut progress);
+    }
     replay::replay(&arguments.input, &arguments.output, options, &mut progress)
+}
+
+/// Into a file with chunks, box by box instead of byte by byte.
+fn chunked(
+    arguments: &Arguments,
+    options: &ReplayOptions,
+    progress: &mut dyn esker_tools::Progress,
+) -> Result<Replayed, ReplayError> {
+    let (input, output) = (&arguments.input, &arguments.output);
+    let version = options.version.map_or_else(|| newest(input), Ok)?;
+    let copying = CopyOptions {
+        chunks: arguments.chunking.options(false),
+        container_version: Some(version),
+        overwrite: options.overwrite,
+        sync: options.sync,
+        ..CopyOptions::default()
+    };
+    let copied = copy::copy_together(input, output, &copying, options.comm.clone(), progress);
+    let copied = copied.map_err(|error| match error {
+        CopyError::Dataset(error) => ReplayError::Dataset(error),
+        CopyError::Exists { path } => ReplayError::Exists { path },
+        other => ReplayError::Copy(Box::new(other)),
+    })?;
+    Ok(Replayed {
+        version,
+        variables: copied.variables,
+        records: copied.records,
+        file_len: copied.file_len,
+        copied_by: options.comm.size(),
+    })
+}
+
+/// The newest version of a container.
+fn newest(input: &Path) -> Result<u64, ReplayError> {
+    let dataset = esker::Dataset::open(input)?;
+    let classic = || ReplayError::Classic { path: input.to_path_buf() };
+    dataset.container_version().ok_or_else(classic)
 }
 
 fn failure(arguments: &Arguments, error: ReplayError) -> Failure {
@@ -129,6 +175,10 @@ fn tell(arguments: &Arguments, screen: &mut Screen, replayed: &Replayed) -> Ende
         });
         json::write(screen, &document)?;
         return Ok(Outcome::Good);
+    }
+    if arguments.chunking.auto {
+        info::chosen(screen, &arguments.output)?;
+        writeln!(screen)?;
     }
     writeln!(
         screen,

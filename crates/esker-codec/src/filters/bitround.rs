@@ -21,6 +21,10 @@ impl Described for BitRound {
         "bitround"
     }
 
+    fn is_lossless(&self, _params: &[u64]) -> bool {
+        false
+    }
+
     fn parse(&self, words: &[&str]) -> std::result::Result<Vec<u64>, String> {
         one_integer(words, None, 0..=52, WHAT)
     }

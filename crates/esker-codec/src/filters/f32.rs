@@ -15,6 +15,10 @@ impl Described for F32 {
         "f32"
     }
 
+    fn is_lossless(&self, _params: &[u64]) -> bool {
+        false
+    }
+
     fn parse(&self, words: &[&str]) -> std::result::Result<Vec<u64>, String> {
         no_words(words)
     }

@@ -120,6 +120,11 @@ pub(crate) trait Described: Sync {
         ty
     }
 
+    /// Whether every value comes back as it was.
+    fn is_lossless(&self, _params: &[u64]) -> bool {
+        true
+    }
+
     /// numcodecs' JSON, when Zarr knows the filter without plug-ins.
     fn zarr(&self, _params: &[u64], _site: &Site<'_>) -> Option<String> {
         None

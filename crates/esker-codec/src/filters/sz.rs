@@ -32,6 +32,10 @@ impl Described for Sz {
         NAME
     }
 
+    fn is_lossless(&self, _params: &[u64]) -> bool {
+        false
+    }
+
     fn parse(&self, words: &[&str]) -> std::result::Result<Vec<u64>, String> {
         let params = match words {
             [word] => word.split_once('=').and_then(|(key, value)| match key {

@@ -53,6 +53,10 @@ impl Described for Zfp {
         NAME
     }
 
+    fn is_lossless(&self, params: &[u64]) -> bool {
+        params == [5]
+    }
+
     fn parse(&self, words: &[&str]) -> std::result::Result<Vec<u64>, String> {
         let params = match words {
             ["reversible"] => Some(vec![5]),

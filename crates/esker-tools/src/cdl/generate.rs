@@ -79,7 +79,7 @@ pub fn write(
         .version(version)
         .clobber(options.clobber)
         .align(options.align)
-        .raw(true);
+        .blobs(true);
     let mut define = Dataset::create(path, create)?;
     for dim in &file.schema.dims {
         define.add_dim(&dim.name, dim.len)?;

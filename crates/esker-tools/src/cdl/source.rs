@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use esker::{Dataset, Selection};
+use esker_format::chunked::{FILTERS, SHAPE};
 use esker_format::{Schema, Values, VarId, Version};
 
 /// An error of whatever the data comes from.
@@ -31,6 +32,12 @@ pub trait CdlSource {
         name_of(self.path())
     }
 
+    /// Whether an attribute says how the values of a variable are stored, and is shown among the
+    /// special ones only.
+    fn is_storage(&self, _var: VarId, _attribute: &str) -> bool {
+        false
+    }
+
     /// The values of a hyperslab in C order, of the variable's type. `start` and `count` have
     /// one item for each dimension and lie inside the variable.
     fn read(&self, var: VarId, start: &[u64], count: &[u64]) -> Result<Values, SourceError>;
@@ -54,6 +61,11 @@ impl CdlSource for Dataset {
 
     fn path(&self) -> &Path {
         self.path()
+    }
+
+    fn is_storage(&self, var: VarId, attribute: &str) -> bool {
+        let has = self.chunking(var).is_some() || self.container_version().is_some();
+        has && [SHAPE, FILTERS].contains(&attribute)
     }
 
     fn read(&self, var: VarId, start: &[u64], count: &[u64]) -> Result<Values, SourceError> {

@@ -17,6 +17,8 @@ const MOVES: &str =
     "data would have to move, and which of them are right is not known: copy the file";
 const NAMES: &str = "another name would have to be invented";
 const RECOVER: &str = "a container is mended by `esker recover`";
+const CHUNKS: &str = "which bytes were right is not known: write the chunk anew, or copy the other \
+                      variables (`esker copy -x`)";
 const BESIDE: &str = "it lies beside the original";
 
 macro_rules! codes {
@@ -78,6 +80,11 @@ codes! {
     "journal-broken", BESIDE, "a redefinition was interrupted before it began";
     "subfile", "the values that are missing are nowhere else",
         "a sub-file is not there, cut short, or of another dataset";
+    "chunk-anchor", CHUNKS, "attributes that say how a chunked variable is stored are wrong";
+    "chunk-table", CHUNKS, "a block or an entry of a chunk table is damaged";
+    "chunk-place", CHUNKS, "a chunk or a block of a table lies where none can";
+    "chunk-overlap", CHUNKS, "chunks or blocks of tables share bytes";
+    "chunk-data", CHUNKS, "a chunk does not match its checksum, or cannot be decoded";
     "manifest", RECOVER, "the manifest of a container's version is damaged, or its mark";
     "log-missing", RECOVER, "values of a container are not there, or a log is not";
     "log-frame", RECOVER, "a stretch of a metadata log cannot be read";

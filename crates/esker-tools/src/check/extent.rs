@@ -1,5 +1,6 @@
 //! How far the data of a file reach, and how much of them its length has.
 
+use esker_format::chunked::{Anchor, heap_of};
 use esker_format::{Header, NumRecs, VarId};
 
 /// What the length of a file says about the data that its header promises.
@@ -18,6 +19,11 @@ pub(super) struct Extent {
     pub(super) end: u64,
     /// How long such a file may be: room kept before an empty record section belongs to it.
     pub(super) reach: u64,
+}
+
+/// Whether the file has chunked variables.
+pub(super) fn has_chunks(header: &Header) -> bool {
+    header.schema.vars.iter().any(|var| Anchor::of(var).is_some())
 }
 
 impl Extent {
@@ -41,7 +47,12 @@ impl Extent {
             .fold(records, u64::min);
         let (whole_end, end) = (header.data_end(whole), header.data_end(records));
         let room = header.layout.record_begin.filter(|_| records == 0);
-        let reach = end.max(room.unwrap_or(0));
+        let mut reach = end.max(room.unwrap_or(0));
+        // Chunks lie behind everything else where no records do.
+        let inside = heap_of(&header.schema).is_some_and(|begin| begin > 0);
+        if has_chunks(header) && inside && header.layout.record_begin.is_none() {
+            reach = reach.max(file_len);
+        }
         Extent { file_len, records, whole, cut, whole_end, end, reach }
     }
 

@@ -3,7 +3,7 @@
 use esker_format::{Header, NumRecs, Variable};
 use esker_store::File;
 
-use super::extent::Extent;
+use super::extent::{Extent, has_chunks};
 use super::finding::{Finding, Severity, counted};
 
 /// Trailing bytes looked at to say whether they are all zero.
@@ -51,7 +51,7 @@ fn numrecs(header: &Header, extent: &Extent, findings: &mut Vec<Finding>) {
             );
             findings.push(note(Severity::Note, "streaming", sentence).value(extent.records));
         }
-        NumRecs::Count(count) if count > 0 && !has_records => {
+        NumRecs::Count(count) if count > 0 && !has_records && !has_chunks(header) => {
             let sentence = format!("it is {count}, but no variable has records");
             findings.push(note(Severity::Warning, "numrecs-unused", sentence).value(count));
         }

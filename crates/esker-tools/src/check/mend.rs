@@ -2,7 +2,7 @@
 
 use esker_format::{DecodeError, Decoded, Fault, Header, NumRecs};
 
-use super::extent::Extent;
+use super::extent::{Extent, has_chunks};
 use super::finding::counted;
 
 /// Something that was mended.
@@ -55,7 +55,11 @@ pub(super) fn plan(decoded: &Decoded, bytes: &[u8], file_len: u64, allowed: Allo
     for fault in &decoded.tolerated {
         plan.tolerated(decoded, fault);
     }
-    plan.records(&decoded.header, allowed);
+    // Chunks lie before or behind the records, and their variables count records too: the length says
+    // nothing there.
+    if !has_chunks(&decoded.header) {
+        plan.records(&decoded.header, allowed);
+    }
     plan
 }
 

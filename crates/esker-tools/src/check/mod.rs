@@ -5,8 +5,9 @@
 //! [`Verdict`]. [`repair`] mends what can be mended without guessing.
 //!
 //! The findings come from the header's bytes (`header`), the places of the variables
-//! (`places`), the file's length (`length`, `extent`), the attributes (`attributes`) and the
-//! files beside it (`beside`, `subfiles`). [`CODES`] lists every kind of finding.
+//! (`places`), the file's length (`length`, `extent`), the attributes (`attributes`), the chunked
+//! variables (`chunks`) and the files beside it (`beside`, `subfiles`). [`CODES`] lists every kind
+//! of finding.
 //!
 //! An error makes a file invalid: PnetCDF's ncvalidator refuses it too, or values cannot be
 //! read. What readers have always coped with (old names, a wrong redundant size, odd fill
@@ -30,6 +31,7 @@
 
 mod attributes;
 mod beside;
+mod chunks;
 mod codes;
 mod container;
 mod extent;
@@ -142,7 +144,7 @@ impl Report {
 /// Checks the file at `path`.
 ///
 /// An error means that the file could not be read; everything that is wrong with it is a
-/// finding. Of a container, every frame and every payload that its newest version has is read.
+/// finding. Chunked variables are read whole. Of a container, every frame and every payload that its newest version has is read.
 /// When the header does not decode, what stopped the decoder is the last finding
 /// about the file itself.
 pub fn check(
@@ -154,8 +156,9 @@ pub fn check(
     if esker::is_container(store, path.as_ref())? {
         return container::check(&options.store, path.as_ref(), progress);
     }
-    let file = store.open(path.as_ref(), Access::Read)?;
-    let path = store.resolve(path.as_ref())?;
+    let path = esker::classic_of(store, path.as_ref()).map_err(Error::from)?;
+    let file = store.open(&path, Access::Read)?;
+    let path = store.resolve(&path)?;
     let file_len = file.len()?;
     let beside = Beside::look(store, &path, &*file)?;
     let mut findings = Vec::new();
@@ -166,6 +169,7 @@ pub fn check(
             (version, numrecs) = (Some(header.schema.version), Some(header.numrecs));
             inspect(&decoded, &*file, file_len, &mut findings)?;
             subfiles::check(options, &path, header, &mut findings, progress)?;
+            chunks::check(&options.store, &path, header, progress, &mut findings)?;
         }
         Err(error) => {
             findings.push(header::fatal(&error, &*file, file_len)?);

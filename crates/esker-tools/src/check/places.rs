@@ -1,8 +1,9 @@
 //! Findings about where the variables' data are: order, overlaps, alignment, gaps, sizes.
 
+use esker_format::chunked::heap_of;
 use esker_format::{DataLayout, Decoded, Header, Placement, SchemaError, VarId, Variable};
 
-use super::extent::Extent;
+use super::extent::{Extent, has_chunks};
 use super::finding::{Finding, Severity, counted};
 
 type Placed<'a> = (VarId, &'a Variable, &'a Placement);
@@ -148,7 +149,10 @@ impl Places<'_> {
         let (mut count, mut total, mut largest) = (0u64, 0u64, (0u64, 0u64));
         let records = self.header.layout.record_begin.filter(|_| self.extent.records > 0);
         let pieces = fixed.iter().map(|(_, _, p)| (p.begin, p.begin + p.vsize));
-        for (begin, piece_end) in pieces.chain(records.map(|begin| (begin, begin))) {
+        let heap =
+            heap_of(&self.header.schema).filter(|begin| *begin > 0 && has_chunks(self.header));
+        let heap = heap.map(|begin| (begin, records.unwrap_or(begin)));
+        for (begin, piece_end) in pieces.chain(heap).chain(records.map(|begin| (begin, begin))) {
             let gap = begin.saturating_sub(end);
             if gap > 0 {
                 count += 1;

@@ -1,7 +1,7 @@
 //! A file whose decomposed variables are ordinary ones.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use esker::{
@@ -9,7 +9,8 @@ use esker::{
     MemoryLayout, OpenOptions, Owner, Requests, Schema, Selection, Values, VarId,
 };
 
-use super::{Copied, CopyError, CopyOptions, growing, history};
+use super::arrays::together;
+use super::{Copied, CopyError, CopyOptions, growing, history, target};
 use crate::blocks::{Block, blocks};
 use crate::progress::Progress;
 
@@ -50,7 +51,7 @@ pub fn canonical(
     let store = &options.store;
     let open = OpenOptions::new().store(store.clone()).comm(comm.clone());
     let mut source = Dataset::open_with(input, open)?;
-    let output = target(&source, output, options)?;
+    let output = target(source.path(), output, options)?;
     let name = growing(&output);
     let create = CreateOptions::new()
         .version(options.version.unwrap_or(source.schema().version))
@@ -75,11 +76,7 @@ pub fn canonical(
         });
     let renamed = done.and_then(|copied| {
         if comm.rank() == 0 {
-            esker::clear_journal(&**store, &output)?;
-            store.rename(&name, &output).map_err(Error::from)?;
-            if options.sync {
-                store.sync_names(&output).map_err(Error::from)?;
-            }
+            super::rename(&name, &output, options)?;
         }
         Ok(copied)
     });
@@ -89,22 +86,6 @@ pub fn canonical(
     }
     comm.barrier().map_err(Error::from)?;
     renamed
-}
-
-/// The output behind symbolic links, when it may be written.
-fn target(source: &Dataset, output: &Path, options: &CopyOptions) -> Result<PathBuf, CopyError> {
-    let store = &options.store;
-    if !store.exists(output).map_err(Error::from)? {
-        return Ok(output.to_path_buf());
-    }
-    let resolved = store.resolve(output).map_err(Error::from)?;
-    if resolved == source.path() {
-        return Err(CopyError::SameFile { path: resolved });
-    }
-    match options.overwrite {
-        true => Ok(resolved),
-        false => Err(CopyError::Exists { path: output.to_path_buf() }),
-    }
 }
 
 /// Defines what the output has; gives the variables of both files that belong together.
@@ -222,14 +203,4 @@ fn transfer(
         }
     }
     Ok(done)
-}
-
-/// Waits for what is queued, on every rank; a rank that could not queue it makes all fail.
-fn together(
-    dataset: &mut Dataset,
-    queue: &mut Requests<'_>,
-    queued: Result<(), Error>,
-) -> Result<(), CopyError> {
-    dataset.agree(queued)?;
-    Ok(dataset.wait_all(queue)?)
 }

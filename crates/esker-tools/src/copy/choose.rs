@@ -1,13 +1,12 @@
 //! What is kept: variables, their dimensions, and the range of each.
 
 use esker::{
-    DimId, DimLen, Dimension, Error, ExternalType, Header, Schema, SchemaError, VarId, Variable,
+    Dataset, DimId, DimLen, Dimension, Error, ExternalType, Schema, SchemaError, VarId, Variable,
 };
 use esker_format::name::normalise;
 
 use super::{CopyError, CopyOptions};
 use crate::runs::{Along, Runs};
-use crate::source::Source;
 
 /// What goes into the output and where it comes from.
 #[derive(Debug)]
@@ -31,6 +30,8 @@ pub(super) struct Kept {
     pub(super) ty: ExternalType,
     /// The bytes that are wanted, of one record if it has records in the input.
     pub(super) runs: Runs,
+    /// Which indices of each dimension of the input.
+    pub(super) along: Vec<Along>,
     /// Whether it has records in the input.
     pub(super) from_record: bool,
     /// How its fill value changes with its type.
@@ -45,30 +46,30 @@ impl Kept {
 }
 
 impl Plan {
-    pub(super) fn new(source: &Source, options: &CopyOptions) -> Result<Plan, CopyError> {
-        let header = source.header();
+    pub(super) fn new(source: &Dataset, options: &CopyOptions) -> Result<Plan, CopyError> {
+        let from = source.schema();
         let keep = variables(source, options)?;
-        let dims = dimensions(&header.schema, &keep, options);
+        let dims = dimensions(from, &keep, options);
         let ranges = ranges(source, options)?;
-        let version = options.version.unwrap_or(header.schema.version);
+        let version = options.version.unwrap_or(from.version);
         let mut schema = Schema::new(version);
-        schema.attrs = header.schema.attrs.clone();
+        schema.attrs = from.attrs.clone();
         let mut plan = Plan { schema, vars: Vec::new(), records: 0, record_range: Along::all(0) };
-        let mut renumbered = vec![None; header.schema.dims.len()];
-        for (number, dim) in header.schema.dims.iter().enumerate().filter(|(n, _)| dims[*n]) {
+        let mut renumbered = vec![None; from.dims.len()];
+        for (number, dim) in from.dims.iter().enumerate().filter(|(n, _)| dims[*n]) {
             let range = ranges[number];
             renumbered[number] = Some(DimId(plan.schema.dims.len()));
             plan.add_dim(source, dim, range, options)?;
         }
-        for (id, var, _) in header.vars().filter(|(id, _, _)| keep[id.0]) {
-            plan.add_var(header, id, var, &renumbered, &ranges);
+        for (number, var) in from.vars.iter().enumerate().filter(|(n, _)| keep[*n]) {
+            plan.add_var(from, VarId(number), var, &renumbered, &ranges);
         }
         Ok(plan)
     }
 
     fn add_dim(
         &mut self,
-        source: &Source,
+        source: &Dataset,
         dim: &Dimension,
         range: Along,
         options: &CopyOptions,
@@ -81,7 +82,7 @@ impl Plan {
             (DimLen::Unlimited, true) => {
                 self.record_range = range;
                 if range.count == 0 {
-                    let path = source.dataset.path().to_path_buf();
+                    let path = source.path().to_path_buf();
                     return Err(CopyError::NoRecords { path, dim: dim.name.to_string() });
                 }
                 DimLen::Fixed(range.count)
@@ -93,7 +94,7 @@ impl Plan {
             && len > version.max_count()
         {
             let (name, max) = (dim.name.clone(), version.max_count());
-            let path = source.dataset.path().to_path_buf();
+            let path = source.path().to_path_buf();
             let error = SchemaError::DimLength { name, len, version, max };
             return Err(Error::Schema { path, source: error }.into());
         }
@@ -105,28 +106,28 @@ impl Plan {
 
     fn add_var(
         &mut self,
-        header: &Header,
+        from: &Schema,
         id: VarId,
         var: &Variable,
         renumbered: &[Option<DimId>],
         ranges: &[Along],
     ) {
-        let from_record = header.schema.is_record(var);
-        let shape = header.schema.shape(var, 0);
+        let from_record = from.is_record(var);
+        let shape = from.shape(var, 0);
         let along: Vec<Along> = var.dims.iter().map(|d| ranges[d.0]).collect();
         let inner = usize::from(from_record);
         let runs = Runs::new(var.ty.size(), &shape[inner..], &along[inner..]);
         let dims = var.dims.iter().filter_map(|d| renumbered[d.0]).collect();
         let _ = self.schema.vars.push(Variable { dims, ..var.clone() });
-        self.vars.push(Kept { from: id, ty: var.ty, runs, from_record, refill: None });
+        self.vars.push(Kept { from: id, ty: var.ty, runs, along, from_record, refill: None });
     }
 
     /// Variables whose type is another than before.
-    pub(super) fn converted(&self, from: &Header) -> Vec<(String, ExternalType, ExternalType)> {
+    pub(super) fn converted(&self, from: &Schema) -> Vec<(String, ExternalType, ExternalType)> {
         let pairs = self.vars.iter().zip(&self.schema.vars);
         pairs
             .filter_map(|(kept, var)| {
-                let before = from.schema.variable(kept.from)?.ty;
+                let before = from.variable(kept.from)?.ty;
                 (before != var.ty).then(|| (var.name.to_string(), before, var.ty))
             })
             .collect()
@@ -134,12 +135,12 @@ impl Plan {
 }
 
 /// Which variables are kept.
-fn variables(source: &Source, options: &CopyOptions) -> Result<Vec<bool>, CopyError> {
-    let schema = source.dataset.schema();
+fn variables(source: &Dataset, options: &CopyOptions) -> Result<Vec<bool>, CopyError> {
+    let schema = source.schema();
     let find = |name: &String| {
         schema.var(name).ok_or_else(|| {
             let hint = esker::nearest::hint(name, schema.vars.iter().map(|v| &*v.name));
-            let path = source.dataset.path().to_path_buf();
+            let path = source.path().to_path_buf();
             CopyError::NoSuchVariable { path, name: name.clone(), hint }
         })
     };
@@ -195,12 +196,12 @@ fn dimensions(schema: &Schema, keep: &[bool], options: &CopyOptions) -> Vec<bool
 }
 
 /// The range of every dimension of the input.
-fn ranges(source: &Source, options: &CopyOptions) -> Result<Vec<Along>, CopyError> {
-    let schema = source.dataset.schema();
-    let path = || source.dataset.path().to_path_buf();
+fn ranges(source: &Dataset, options: &CopyOptions) -> Result<Vec<Along>, CopyError> {
+    let schema = source.schema();
+    let path = || source.path().to_path_buf();
     let len = |dim: &Dimension| match dim.len {
         DimLen::Fixed(len) => len,
-        DimLen::Unlimited => source.dataset.numrecs(),
+        DimLen::Unlimited => source.numrecs(),
     };
     let mut ranges: Vec<Along> = schema.dims.iter().map(|d| Along::all(len(d))).collect();
     for (place, range) in options.ranges.iter().enumerate() {

@@ -80,7 +80,7 @@ fn create(task: &Task<'_>, name: &Path) -> Result<Dataset, CopyError> {
     Ok(define.enddef().map_err(Error::from)?)
 }
 
-fn rename(options: &CopyOptions, name: &Path, output: &Path) -> Result<(), CopyError> {
+pub(super) fn rename(options: &CopyOptions, name: &Path, output: &Path) -> Result<(), CopyError> {
     let store = &*options.store;
     let moved = |from: &Path, to: &Path| store.rename(from, to).map_err(Error::from);
     if store.exists(output).map_err(Error::from)? {
@@ -101,7 +101,7 @@ fn rename(options: &CopyOptions, name: &Path, output: &Path) -> Result<(), CopyE
 }
 
 /// Removes a container, whatever is in it.
-fn remove_tree(store: &dyn Store, path: &Path) -> esker::Result<()> {
+pub(super) fn remove_tree(store: &dyn Store, path: &Path) -> esker::Result<()> {
     for name in store.names_in(path)? {
         let inside = path.join(name);
         match store.is_dir(&inside)? {

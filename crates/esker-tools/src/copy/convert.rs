@@ -3,12 +3,16 @@
 //! All of them are integers. A value that is the variable's fill value stays one: it becomes
 //! the fill value of the new type where the old one does not fit.
 
+use std::path::Path;
+
 use esker::values::{ConversionRules, default_fill, encode, fill_value};
-use esker::{Attribute, ExternalType, Scalar, Values, Variable, Version};
+use esker::{Attribute, Dataset, ExternalType, Scalar, Values, Variable, Version};
 use esker_format::ConvertError;
 
+use super::arrays::selected;
 use super::choose::{Kept, Plan};
 use super::{CopyError, CopyOptions};
+use crate::boxes::{boxes, unit};
 use crate::progress::Progress;
 use crate::source::Source;
 
@@ -30,6 +34,11 @@ pub(super) struct Refill {
 }
 
 impl Refill {
+    /// The new type.
+    pub(super) fn target(&self) -> ExternalType {
+        self.to
+    }
+
     /// Converts `bytes` into `out`, both as they stand in files.
     pub(super) fn apply(&self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), ConvertError> {
         let width = self.from.size() as usize;
@@ -120,16 +129,33 @@ fn make(ty: ExternalType, list: impl Iterator<Item = i128>) -> Values {
     }
 }
 
+/// How the input is read.
+pub(super) enum Reader<'a> {
+    /// Through a window on its file.
+    Window(&'a mut Source),
+    /// By its arrays.
+    Arrays(&'a Dataset),
+}
+
+impl Reader<'_> {
+    fn path(&self) -> &Path {
+        match self {
+            Reader::Window(source) => source.dataset.path(),
+            Reader::Arrays(dataset) => dataset.path(),
+        }
+    }
+}
+
 /// Gives every variable and attribute of the plan a type of the output's version; gives the
 /// number of bytes that had to be looked at for it.
 pub(super) fn settle_types(
-    source: &mut Source,
+    source: &mut Reader<'_>,
     plan: &mut Plan,
     options: &CopyOptions,
     progress: &mut dyn Progress,
 ) -> Result<u64, CopyError> {
     let version = plan.schema.version;
-    let path = source.dataset.path().to_path_buf();
+    let path = source.path().to_path_buf();
     let lacks = |ty: ExternalType| !version.has_type(ty);
     if !options.convert_types {
         return match first_lacking(plan) {
@@ -138,7 +164,10 @@ pub(super) fn settle_types(
         };
     }
     let wanted: Vec<usize> = (0..plan.vars.len()).filter(|i| lacks(plan.vars[*i].ty)).collect();
-    let (extents, scanned) = scan(source, plan, &wanted, progress)?;
+    let (extents, scanned) = match source {
+        Reader::Window(source) => scan(source, plan, &wanted, progress)?,
+        Reader::Arrays(dataset) => scan_arrays(dataset, plan, &wanted)?,
+    };
     let inexact = |object: String, ty, value| CopyError::Value {
         path: path.clone(),
         object,
@@ -238,6 +267,31 @@ fn scan(
             for (place, number) in of(true) {
                 look(place, *number, offset, ahead)?;
             }
+        }
+    }
+    Ok((extents, scanned))
+}
+
+/// The same, by arrays.
+fn scan_arrays(
+    source: &Dataset,
+    plan: &Plan,
+    wanted: &[usize],
+) -> Result<(Vec<Extent>, u64), CopyError> {
+    let mut extents = vec![Extent::default(); wanted.len()];
+    let mut scanned = 0;
+    for (extent, number) in extents.iter_mut().zip(wanted) {
+        let kept = &plan.vars[*number];
+        let fill = plan.schema.vars.at(*number).map(fill_value);
+        let fill = fill.and_then(|f| integer(f.get(0)));
+        let shape: Vec<u64> = kept.along.iter().map(|along| along.count).collect();
+        let chunk = source.chunking(kept.from).map(|c| c.chunk.clone());
+        let most = CHUNK / kept.ty.size();
+        let unit = unit(&shape, chunk.as_deref(), None, most);
+        for block in boxes(&shape, &unit, most) {
+            let values = source.get_values(kept.from, &selected(kept, &block))?;
+            integers(&values).filter(|x| Some(*x) != fill).for_each(|x| extent.add(x));
+            scanned += block.len() * kept.ty.size();
         }
     }
     Ok((extents, scanned))

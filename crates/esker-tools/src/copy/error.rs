@@ -34,6 +34,53 @@ pub enum CopyError {
         hint: String,
     },
 
+    /// A variable that is to be chunked or filtered, and is not in the output.
+    #[error("there is no variable {name:?} to be chunked or filtered{hint}")]
+    NoOutputVariable {
+        /// The name.
+        name: String,
+        /// The nearest names.
+        hint: String,
+    },
+
+    /// A dimension that is to be cut, and is not in the output.
+    #[error("there is no dimension {name:?} to be cut into chunks{hint}")]
+    NoOutputDimension {
+        /// The name.
+        name: String,
+        /// The nearest names.
+        hint: String,
+    },
+
+    /// Filters that do not exist.
+    #[error("{why}")]
+    Filters {
+        /// What is wrong.
+        why: String,
+    },
+
+    /// Filters that a variable's values cannot pass.
+    #[error("variable {name:?}: {why}{remedy}")]
+    Unsuitable {
+        /// The variable.
+        name: String,
+        /// What is wrong.
+        why: String,
+        /// What else could be done.
+        remedy: &'static str,
+    },
+
+    /// A scalar that is to be chunked.
+    #[error("variable {name:?} is a scalar, which has no chunks")]
+    ScalarChunks {
+        /// The variable.
+        name: String,
+    },
+
+    /// Chunk lengths for a container.
+    #[error("variables of a container of logs have no chunks; filters they can have")]
+    ContainerChunks,
+
     /// A dimension with two ranges.
     #[error("dimension {name:?} is given two ranges")]
     TwoRanges {

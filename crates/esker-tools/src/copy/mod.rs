@@ -24,10 +24,13 @@
 //!
 //! The road: `choose` says what is kept, `convert` finds types for what the target version
 //! lacks, and `transfer` moves the values in bounded memory: it reads through one window and
-//! writes the output from beginning to end.
+//! writes the output from beginning to end. Where one of the files has chunks, `chunks` chooses
+//! theirs and `arrays` moves the values, in `boxes`.
 
+mod arrays;
 mod canonical;
 mod choose;
+mod chunks;
 mod container;
 mod convert;
 mod error;
@@ -39,14 +42,20 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use esker::{Alignment, DataLayout, Error, Header, Layout, NumRecs, Schema, Values, Version};
+use esker::{
+    Alignment, DataLayout, Dataset, Error, Header, Layout, NumRecs, Schema, SelfComm, Values,
+    VarId, Version,
+};
 use esker_store::{CreateMode, File, LocalStore, Store};
 
 use crate::progress::Progress;
 use crate::source::Source;
 use choose::Plan;
+use convert::Reader;
 
+pub use arrays::copy_together;
 pub use canonical::canonical;
+pub use chunks::{ChunkOptions, DEFAULT_FILTERS, FilterWish, ShapeWish};
 pub use error::CopyError;
 pub use range::DimRange;
 
@@ -66,6 +75,10 @@ pub struct CopyOptions {
     pub fix_unlimited: bool,
     /// What the output is: a classic file or a container of logs.
     pub layout: Layout,
+    /// Which variables are chunked and filtered in the output.
+    pub chunks: ChunkOptions,
+    /// Which version of a container is copied; none for the newest.
+    pub container_version: Option<u64>,
     /// How the output's data section is aligned.
     pub align: Alignment,
     /// A line for the global attribute `history`, which goes before those that are there.
@@ -92,6 +105,8 @@ impl Default for CopyOptions {
             ranges: Vec::new(),
             fix_unlimited: false,
             layout: Layout::Classic,
+            chunks: ChunkOptions::default(),
+            container_version: None,
             align: Alignment::default(),
             history: None,
             convert_types: false,
@@ -127,9 +142,16 @@ pub fn copy(
 ) -> Result<Copied, CopyError> {
     let store = &options.store;
     let mut source = Source::open(store.clone(), input, options.buffer as u64 / 2)?;
-    let output = target(&source, output, options)?;
-    let mut plan = Plan::new(&source, options)?;
-    let scanned = convert::settle_types(&mut source, &mut plan, options, progress)?;
+    let wishes = &options.chunks;
+    let is_plain = options.container_version.is_none() && !wishes.is_asked();
+    if !is_plain || source.is_chunked()? || has_filters(&source) {
+        drop(source);
+        return copy_together(input, output, options, Arc::new(SelfComm::new()), progress);
+    }
+    let output = target(source.dataset.path(), output, options)?;
+    let mut plan = Plan::new(&source.dataset, options)?;
+    let scanned =
+        convert::settle_types(&mut Reader::Window(&mut source), &mut plan, options, progress)?;
     if let Some(line) = &options.history {
         add_history(&mut plan, line);
     }
@@ -161,18 +183,26 @@ fn copied(plan: &Plan, header: &Header, source: &Source, bytes: u64) -> Copied {
         records: plan.records,
         bytes,
         file_len: header.data_end(plan.records),
-        converted: plan.converted(source.header()),
+        converted: plan.converted(source.dataset.schema()),
     }
 }
 
+/// Whether it is a container whose variables have filters, which are no part of the file that it
+/// stands for.
+fn has_filters(source: &Source) -> bool {
+    let mut vars = source.dataset.schema().vars.iter();
+    source.dataset.container_version().is_some()
+        && vars.any(|var| var.attrs.get(esker_format::chunked::FILTERS).is_some())
+}
+
 /// The output behind symbolic links, when it may be written.
-fn target(source: &Source, output: &Path, options: &CopyOptions) -> Result<PathBuf, CopyError> {
+fn target(source: &Path, output: &Path, options: &CopyOptions) -> Result<PathBuf, CopyError> {
     let store = &options.store;
     if !store.exists(output).map_err(Error::from)? {
         return Ok(output.to_path_buf());
     }
     let resolved = store.resolve(output).map_err(Error::from)?;
-    if resolved == source.dataset.path() {
+    if resolved == source {
         return Err(CopyError::SameFile { path: resolved });
     }
     if !options.overwrite {
@@ -207,12 +237,24 @@ fn finish(
     if !options.overwrite && store.exists(output).map_err(Error::from)? {
         return Err(CopyError::Exists { path: output.to_path_buf() });
     }
+    rename(name, output, options)
+}
+
+/// Gives the output its name.
+fn rename(name: &Path, output: &Path, options: &CopyOptions) -> Result<(), CopyError> {
+    let store = &options.store;
     esker::clear_journal(&**store, output)?;
     store.rename(name, output).map_err(Error::from)?;
     if options.sync {
         store.sync_names(output).map_err(Error::from)?;
     }
     Ok(())
+}
+
+/// The error of values that could not be converted.
+fn convert_error(source: &Dataset, var: VarId, error: esker_format::ConvertError) -> Error {
+    let name = source.schema().variable(var).map_or(String::new(), |v| v.name.to_string());
+    Error::Convert { path: source.path().to_path_buf(), var: name, source: error }
 }
 
 /// Puts `line` before the history there is, as NCO and CDO do. An attribute of that name that

@@ -20,8 +20,10 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Memory is bounded: values stream through two windows, records in batches.
+//! Memory is bounded: values stream through two windows, records in batches, or in boxes of whole
+//! chunks.
 
+mod arrays;
 mod compare;
 mod report;
 mod structure;
@@ -117,7 +119,12 @@ pub fn diff(
     let mut report = Report::default();
     let pairs = structure::compare(&first.dataset, &second.dataset, options, &mut report)?;
     if !options.header_only {
-        values::compare(&mut first, &mut second, &pairs, options, progress, &mut report)?;
+        match first.is_chunked()? || second.is_chunked()? {
+            true => arrays::compare(&first, &second, &pairs, options, progress, &mut report)?,
+            false => {
+                values::compare(&mut first, &mut second, &pairs, options, progress, &mut report)?;
+            }
+        }
     }
     Ok(report)
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use esker::{Attribute, Dataset, DimLen, Dimension, ExternalType, Values, VarId, Variable};
+use esker_format::chunked::{FILTERS, SHAPE};
 use esker_format::{Named, NamedList, name::normalise};
 
 use super::report::{Aspect, Difference, Report};
@@ -52,6 +53,16 @@ pub(super) fn compare(
     }
     for var in y.vars.iter().filter(|v| wanted(&v.name) && x.vars.get(&v.name).is_none()) {
         report.only(Aspect::Variable, &var.name, None, Some(describe(b, var)));
+    }
+    let differs = |pair: &&Pair| {
+        let of =
+            |ds: &Dataset, var| ds.chunking(var).map(|c| (c.chunk.clone(), c.pipeline.clone()));
+        of(a, pair.first) != of(b, pair.second)
+    };
+    match pairs.iter().filter(differs).count() {
+        0 => {}
+        1 => report.notes.push("1 variable has other chunks or filters".to_string()),
+        n => report.notes.push(format!("{n} variables have other chunks or filters")),
     }
     Ok(pairs)
 }
@@ -122,7 +133,10 @@ fn attributes(
         None => attr.name.to_string(),
         Some(var) => format!("{var}:{}", attr.name),
     };
-    let counts = |attr: &&Attribute| !ignored.iter().any(|i| *i == *attr.name);
+    // How values are stored is no difference between them.
+    let is_storage = |name: &str| var.is_some() && [SHAPE, FILTERS].contains(&name);
+    let counts =
+        |attr: &&Attribute| !ignored.iter().any(|i| *i == *attr.name) && !is_storage(&attr.name);
     for attr in x.iter().filter(counts) {
         match y.get(&attr.name) {
             Some(other) if equal(&attr.values, &other.values) => {}
@@ -138,8 +152,14 @@ fn attributes(
     }
     match var {
         None => order("global attributes", x, y, report),
+        Some(_) if storage(x) != storage(y) => {}
         Some(var) => order(&format!("attributes of variable \"{var}\""), x, y, report),
     }
+}
+
+/// What an attribute list says of how values are stored.
+fn storage(list: &NamedList<Attribute>) -> [Option<&Values>; 2] {
+    [SHAPE, FILTERS].map(|name| list.get(name).map(|a| &a.values))
 }
 
 /// Attributes are equal in type and value; a NaN is itself.

@@ -85,7 +85,7 @@ struct Side {
 
 /// One variable under comparison: of its first dimension one index at a time when that is
 /// the record dimension of a file, else all of it.
-struct Tally<'a> {
+pub(super) struct Tally<'a> {
     pair: &'a Pair,
     a: Side,
     b: Side,
@@ -93,11 +93,11 @@ struct Tally<'a> {
     elements: u64,
     closeness: Closeness,
     most: usize,
-    found: ValueDifferences,
+    pub(super) found: ValueDifferences,
 }
 
 impl<'a> Tally<'a> {
-    fn new(
+    pub(super) fn new(
         pair: &'a Pair,
         a: &Source,
         b: &Source,
@@ -162,7 +162,7 @@ impl<'a> Tally<'a> {
     }
 
     /// Compares elements from number `first` on, as they stand in the files.
-    fn block(&mut self, first: u64, x: &[u8], y: &[u8]) {
+    pub(super) fn block(&mut self, first: u64, x: &[u8], y: &[u8]) {
         let (m, n) = (self.a.ty.size() as usize, self.b.ty.size() as usize);
         self.found.compared += (x.len() / m) as u64;
         let real = matches!(self.a.ty, ExternalType::Float | ExternalType::Double);

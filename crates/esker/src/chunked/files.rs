@@ -22,7 +22,7 @@ use crate::hints::ChunkFiles;
 const CLASSIC: &str = "data.nc";
 
 /// The file that a path stands for: in a folder with a sub-filed dataset, the classic one.
-pub(crate) fn classic_of(store: &dyn Store, path: &Path) -> Result<PathBuf, StoreError> {
+pub fn classic_of(store: &dyn Store, path: &Path) -> Result<PathBuf, StoreError> {
     let inner = path.join(CLASSIC);
     match store.is_dir(path)? && store.exists(&inner)? {
         true => Ok(inner),

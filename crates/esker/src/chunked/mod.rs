@@ -6,6 +6,7 @@
 
 mod commit;
 mod define;
+mod examine;
 mod files;
 mod heap;
 mod owners;
@@ -26,7 +27,9 @@ use esker_format::{ExternalType, Header, Schema, VarId, Variable, values};
 
 pub(crate) use commit::write_block;
 pub(crate) use define::{Placing, physical};
-pub(crate) use files::{SubFiles, classic_of, new_folder, new_stem, remove_others, tables_file};
+pub use examine::{ChunkFault, ChunkFaultKind, TableBlock};
+pub use files::classic_of;
+pub(crate) use files::{SubFiles, new_folder, new_stem, remove_others, tables_file};
 pub(crate) use heap::Heap;
 pub(crate) use space::{ChunkId, Space};
 pub use stored::StoredChunk;
@@ -68,6 +71,16 @@ impl Chunking {
         let checked = pipeline.check(&Chunk::new(ty, &shape).with_fill(&fill));
         checked.map_err(|e| e.to_string())?;
         Ok(Chunking { chunk: chunk.to_vec(), pipeline, grid, ty, fill, shape })
+    }
+
+    /// Bytes of a chunk in memory.
+    pub fn chunk_bytes(&self) -> u64 {
+        self.grid.bytes
+    }
+
+    /// How many chunks there are with so many records, written or not.
+    pub fn chunks(&self, records: u64) -> u64 {
+        self.grid.chunks(records)
     }
 
     /// What filters need to know of a chunk.

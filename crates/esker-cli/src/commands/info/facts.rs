@@ -4,18 +4,20 @@ use std::ops::Range;
 use std::path::Path;
 
 use esker::{ContainerFacts, Dataset};
-use esker::{Decomposition, DimLen, Header, VarId, Variable};
+use esker::{Decomposition, DimLen, NumRecs, Schema, VarId, Variable};
 use esker_store::LocalStore;
 use esker_tools::offsets::Offsets;
 use esker_tools::stats::Statistics;
 use serde_json::{Map, Value, json};
 
+use super::chunks::{Stored, ratio};
 use crate::terminal::json as form;
 
 /// What is told of a file.
 pub(in crate::commands) struct Facts<'a> {
     pub(super) path: String,
-    pub(super) header: &'a Header,
+    pub(super) schema: &'a Schema,
+    pub(super) numrecs: NumRecs,
     pub(super) offsets: Offsets,
     pub(super) records: u64,
     pub(super) file_len: u64,
@@ -36,12 +38,28 @@ pub(in crate::commands) struct VariableFacts<'a> {
     pub(super) shape: Vec<(&'a str, u64)>,
     /// Bytes of all its values, without padding.
     pub(super) bytes: u64,
+    /// How it is stored, if it is chunked.
+    pub(super) stored: Option<Stored>,
     pub(super) statistics: Option<Statistics>,
     /// The name of its map, if it is decomposed.
     pub(super) map: Option<String>,
 }
 
+impl VariableFacts<'_> {
+    /// Bytes that its values have in the file.
+    pub(super) fn file_bytes(&self) -> u64 {
+        self.stored.as_ref().map_or(self.bytes, |stored| stored.stored)
+    }
+}
+
 impl<'a> Facts<'a> {
+    /// Bytes of the values of all chunked variables, and of what is stored of them, if there are any.
+    fn chunked(&self) -> Option<(u64, u64)> {
+        let all = self.variables.iter().filter_map(|fact| fact.stored.as_ref());
+        all.map(|stored| (stored.raw, stored.stored))
+            .reduce(|(a, b), (c, d)| (a.saturating_add(c), b.saturating_add(d)))
+    }
+
     /// The length of the file, or what it would be if nothing of it were missing: what a
     /// variable's share is of.
     pub(super) fn whole_len(&self) -> u64 {
@@ -56,9 +74,11 @@ impl<'a> Facts<'a> {
     ) -> esker::Result<Facts<'a>> {
         let (header, records) = (dataset.header(), dataset.numrecs());
         let file_len = dataset.file_len()?;
-        let schema = &header.schema;
+        let schema = dataset.schema();
         let facts_of = |id: &VarId| {
             let var = schema.variable(*id)?;
+            // Tables that cannot be read are told of by `check`.
+            let stored = Stored::of(dataset, *id).ok().flatten();
             let lengths = schema.shape(var, records);
             let names = var.dims.iter().map(|dim| schema.dims.at(dim.0).map_or("", |d| &*d.name));
             let bytes = lengths.iter().fold(var.ty.size(), |n, len| n.saturating_mul(*len));
@@ -67,6 +87,7 @@ impl<'a> Facts<'a> {
                 record: schema.is_record(var),
                 shape: names.zip(lengths).collect(),
                 bytes,
+                stored,
                 statistics: None,
                 map: None,
             })
@@ -78,7 +99,8 @@ impl<'a> Facts<'a> {
         Ok(Facts {
             container,
             path: path.display().to_string(),
-            header,
+            schema,
+            numrecs: header.numrecs,
             offsets: Offsets::of(header, file_len),
             records,
             file_len,
@@ -107,7 +129,7 @@ impl<'a> Facts<'a> {
 
     /// The facts as JSON.
     pub(super) fn json(&self) -> Value {
-        let schema = &self.header.schema;
+        let schema = self.schema;
         let dimension = |dim: &esker::Dimension| match dim.len {
             DimLen::Fixed(len) => json!({"name": &*dim.name, "length": len, "unlimited": false}),
             DimLen::Unlimited => {
@@ -142,6 +164,10 @@ impl<'a> Facts<'a> {
         if let Some(facts) = &self.container {
             document["container"] = container(facts);
         }
+        if let Some((raw, stored)) = self.chunked() {
+            let ratio = ratio(stored, raw).map(form::float);
+            document["chunked"] = json!({"bytes": raw, "stored_bytes": stored, "ratio": ratio});
+        }
         if !self.maps.is_empty() {
             document["decompositions"] = self.maps.iter().map(map).collect();
         }
@@ -153,7 +179,7 @@ impl<'a> Facts<'a> {
     }
 
     fn variable(&self, fact: &VariableFacts<'_>) -> Value {
-        let share = fact.bytes as f64 / self.whole_len().max(1) as f64;
+        let share = fact.file_bytes() as f64 / self.whole_len().max(1) as f64;
         let mut value = json!({
             "name": &*fact.var.name,
             "type": fact.var.ty.cdl_name(),
@@ -164,6 +190,9 @@ impl<'a> Facts<'a> {
             "share": share,
             "attributes": attributes(fact.var.attrs.iter()),
         });
+        if let Some(stored) = &fact.stored {
+            value["chunked"] = stored.json();
+        }
         if let Some(map) = &fact.map {
             value["decomposition"] = json!(map);
         }

@@ -1,5 +1,6 @@
 //! `esker info`: what a person wants to see of a file first.
 
+mod chunks;
 pub(super) mod facts;
 mod mpi;
 pub(super) mod text;
@@ -12,11 +13,14 @@ use esker_tools::stats;
 use super::opening;
 use crate::failure::{Ended, Failure, Outcome};
 use crate::terminal::{Screen, json};
+pub(super) use chunks::chosen;
 use facts::Facts;
 
 /// Show what is in a file: kind, size, dimensions, variables, attributes
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
+The ratio of a chunked variable is that of its stored bytes to those of its values.
+
 Examples:
   esker info run.nc                     a first look
   esker info -v run.nc                  with every attribute of every variable

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use esker::{Attribute, DimLen, NumRecs, Scalar, Values, Variable, Version};
 use esker_tools::stats::Statistics;
 
+use super::chunks;
 use super::facts::{Facts, VariableFacts};
 use crate::terminal::Screen;
 use crate::terminal::quantity::{bytes, general, grouped, plural, share};
@@ -23,6 +24,9 @@ pub(in crate::commands) fn write(
     container(screen, facts)?;
     dimensions(screen, facts)?;
     variables(screen, facts, verbose)?;
+    let is_chunked = |fact: &&VariableFacts<'_>| fact.stored.is_some();
+    let chunked = facts.variables.iter().filter(is_chunked);
+    chunks::table(screen, chunked.map(|fact| (&*fact.var.name, fact.stored.as_ref())))?;
     maps(screen, facts)?;
     statistics(screen, facts)?;
     if verbose {
@@ -31,11 +35,11 @@ pub(in crate::commands) fn write(
             attributes(screen, &of, fact.var.attrs.as_slice(), verbose)?;
         }
     }
-    attributes(screen, "attributes", facts.header.schema.attrs.as_slice(), verbose)
+    attributes(screen, "attributes", facts.schema.attrs.as_slice(), verbose)
 }
 
 fn title(screen: &mut Screen, facts: &Facts<'_>) -> io::Result<()> {
-    let schema = &facts.header.schema;
+    let schema = facts.schema;
     let depth = screen.depth;
     writeln!(
         screen,
@@ -102,8 +106,8 @@ fn kind(version: Version) -> &'static str {
 
 fn dimensions(screen: &mut Screen, facts: &Facts<'_>) -> io::Result<()> {
     let mut table = Table::new([("name", Side::Left), ("length", Side::Right), ("", Side::Left)]);
-    for dim in &facts.header.schema.dims {
-        let (len, note) = match (dim.len, facts.header.numrecs) {
+    for dim in &facts.schema.dims {
+        let (len, note) = match (dim.len, facts.numrecs) {
             (DimLen::Fixed(len), _) => (len, ""),
             (DimLen::Unlimited, NumRecs::Count(_)) => (facts.records, "unlimited"),
             (DimLen::Unlimited, NumRecs::Streaming) => {
@@ -133,7 +137,7 @@ fn variables(screen: &mut Screen, facts: &Facts<'_>, verbose: bool) -> io::Resul
             shape(fact),
             layout(fact),
             bytes(fact.bytes),
-            share(fact.bytes, facts.whole_len()),
+            share(fact.file_bytes(), facts.whole_len()),
             text_of(fact.var, &["units"]),
             text_of(fact.var, &["long_name", "standard_name", "description"]),
         ]);
@@ -152,10 +156,11 @@ fn variables(screen: &mut Screen, facts: &Facts<'_>, verbose: bool) -> io::Resul
     Ok(())
 }
 
-/// `record`, `fixed`, or with the map that it is decomposed by.
+/// `record`, `fixed`, whether it is chunked, or with the map that it is decomposed by.
 fn layout(fact: &VariableFacts<'_>) -> String {
     let layout = if fact.record { "record" } else { "fixed" };
     match &fact.map {
+        None if fact.stored.is_some() => format!("{layout}, chunked"),
         Some(map) => format!("{layout}, by {map}"),
         None => layout.to_string(),
     }
@@ -273,7 +278,7 @@ fn value(values: &Values) -> String {
     format!("{} ({})", list.join(", "), values.ty())
 }
 
-fn section(screen: &mut Screen, title: &str, table: &Table) -> io::Result<()> {
+pub(super) fn section(screen: &mut Screen, title: &str, table: &Table) -> io::Result<()> {
     if table.is_empty() {
         return Ok(());
     }

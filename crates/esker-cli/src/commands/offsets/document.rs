@@ -22,6 +22,9 @@ impl Serialize for Shown<'_> {
         map.serialize_entry("unused", &offsets.unused())?;
         let rows = self.places.iter().map(|place| Row { shown: self, place }).collect::<Vec<_>>();
         map.serialize_entry("variables", &rows)?;
+        if let Some(heap) = &self.heap {
+            map.serialize_entry("heap", &heap.json())?;
+        }
         map.end()
     }
 }

@@ -1,5 +1,6 @@
 //! `esker offsets`: where each variable and record lies in the file.
 
+mod chunks;
 mod document;
 mod table;
 mod text;
@@ -10,6 +11,8 @@ use std::path::PathBuf;
 use esker::Schema;
 use esker_tools::offsets::{Offsets, Place};
 
+use chunks::Heap;
+
 use super::opening;
 use crate::failure::{Ended, Failure, Outcome};
 use crate::terminal::{Screen, json};
@@ -18,7 +21,8 @@ use crate::terminal::{Screen, json};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Ends are exclusive: the next byte after the last one. For a record variable, begin, end and
-size are of its first record. A negative gap is an overlap.
+size are of its first record. A negative gap is an overlap. A chunked variable is a scalar here,
+its anchor; where its chunks lie is told after the tables, with -r of each.
 
 Examples:
   esker offsets run.nc               a table in the order of the file
@@ -37,7 +41,7 @@ pub(super) struct Arguments {
     /// ncoffsets' text, with the gap from the variable before
     #[arg(short = 'g', long, conflicts_with = "json")]
     gap: bool,
-    /// Every record, not the first alone
+    /// Every record, not the first alone, and every chunk
     #[arg(short = 'r', long)]
     records: bool,
     /// ncoffsets' text, even without -s and -g
@@ -59,7 +63,7 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
                         `esker replay` makes a file that has offsets)";
         return Err(Failure::file(&arguments.file, sentence));
     }
-    let schema = dataset.schema();
+    let schema = &dataset.header().schema;
     let file_len = dataset.file_len().map_err(|error| Failure::file(&arguments.file, error))?;
     let offsets = Offsets::of(dataset.header(), file_len);
     if arguments.has_gaps {
@@ -73,7 +77,9 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     if arguments.vars.is_empty() {
         places.sort_by_key(|place| (place.record, place.begin, place.var));
     }
-    let shown = Shown { arguments, schema, offsets: &offsets, places };
+    let heap = Heap::of(&dataset, &vars, arguments.records);
+    let heap = heap.map_err(|error| Failure::file(&arguments.file, error))?;
+    let shown = Shown { arguments, schema, offsets: &offsets, places, heap };
     if arguments.json {
         json::write(screen, &shown)?;
     } else if arguments.text || arguments.size || arguments.gap {
@@ -90,6 +96,7 @@ struct Shown<'a> {
     schema: &'a Schema,
     offsets: &'a Offsets,
     places: Vec<&'a Place>,
+    heap: Option<Heap>,
 }
 
 impl Shown<'_> {

@@ -22,6 +22,7 @@ impl Shown<'_> {
         );
         match offsets.file_len.checked_sub(offsets.data_end) {
             Some(0) => {}
+            Some(_) if self.heap.is_some() && offsets.record_begin.is_none() => {}
             Some(more) => summary += &format!(", {more} bytes after them"),
             None => {
                 let missing = offsets.data_end - offsets.file_len;
@@ -72,7 +73,13 @@ impl Shown<'_> {
         if self.arguments.records {
             self.records(screen)?;
         }
-        Ok(())
+        match &self.heap {
+            Some(heap) => {
+                writeln!(screen)?;
+                heap.table(screen)
+            }
+            None => Ok(()),
+        }
     }
 
     /// Every record of every variable, one line each: for other programs to read, and as long

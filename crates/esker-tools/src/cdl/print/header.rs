@@ -56,7 +56,9 @@ pub(super) fn put(
             }
         }
         lines.raw(if var.dims.is_empty() { b" ;\n" } else { b") ;\n" });
-        for attribute in &var.attrs {
+        let is_shown =
+            |a: &&Attribute| options.special_attributes || !source.is_storage(VarId(id), &a.name);
+        for attribute in var.attrs.iter().filter(is_shown) {
             let owner = Owner::Var(VarId(id));
             put_attribute(lines, owner, &var.name, attribute, precision, times);
             lines.flush_if_full()?;

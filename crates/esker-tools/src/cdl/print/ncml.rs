@@ -53,7 +53,9 @@ pub(super) fn put(
         lines.raw(var.ty.cdl_name().as_bytes());
         // An element of one line when nothing would stand in it even if data were printed
         // (which they are not: ncdump leaves them out of NcML).
-        let bare = var.attrs.is_empty()
+        let is_shown =
+            |a: &&Attribute| options.special_attributes || !source.is_storage(VarId(id), &a.name);
+        let bare = !var.attrs.iter().any(|a| is_shown(&a))
             && (options.header_only
                 || (!wanted.is_empty() && !wanted.contains(&VarId(id)))
                 || (options.coordinates_only && !super::data::is_coordinate(schema, var))
@@ -63,7 +65,7 @@ pub(super) fn put(
             continue;
         }
         lines.raw(b"\">\n");
-        for attribute in &var.attrs {
+        for attribute in var.attrs.iter().filter(is_shown) {
             put_attribute(lines, b"  ", attribute, precision);
             lines.flush_if_full()?;
         }
