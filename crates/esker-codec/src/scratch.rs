@@ -28,23 +28,23 @@ impl std::fmt::Debug for Scratch {
 
 /// What filters keep between chunks, one value of each type, so that a filter's file alone knows it.
 #[derive(Default)]
-pub(crate) struct Tools(Vec<Box<dyn Any + Send>>);
+pub(crate) struct Tools(Vec<Box<dyn Any + Send + Sync>>);
 
 impl Tools {
     /// The kept `T`, or a new one; it is out of the box until it is [`put`](Tools::put) back.
-    pub(crate) fn take<T: Any + Send + Default>(&mut self) -> Box<T> {
+    pub(crate) fn take<T: Any + Send + Sync + Default>(&mut self) -> Box<T> {
         let found = self.0.iter().position(|tool| tool.is::<T>());
         found
             .and_then(|at| self.0.swap_remove(at).downcast().ok())
             .unwrap_or_else(|| Box::new(T::default()))
     }
 
-    pub(crate) fn put<T: Any + Send>(&mut self, tool: Box<T>) {
+    pub(crate) fn put<T: Any + Send + Sync>(&mut self, tool: Box<T>) {
         self.0.push(tool);
     }
 
     /// Uses the kept `T`.
-    pub(crate) fn with<T: Any + Send + Default, R>(
+    pub(crate) fn with<T: Any + Send + Sync + Default, R>(
         &mut self,
         work: impl FnOnce(&mut T, &mut Tools) -> R,
     ) -> R {
