@@ -84,7 +84,7 @@ pub(crate) fn read(
             dataset.get_bytes_all(var, &selection, (bytes, ty), layout)
         });
     }
-    in_pieces(lent.whole(), ty.size() as u64, watcher, |block| {
+    in_pieces(what, lent.whole(), ty.size() as u64, watcher, |block| {
         let selection = what.selection(block);
         shared.read(|dataset| {
             let (bytes, layout) = lent.bytes_mut(block);
@@ -110,7 +110,7 @@ pub(crate) fn write(
         return shared
             .change(true, |dataset| dataset.put_bytes_all(var, &selection, (bytes, ty), layout));
     }
-    in_pieces(lent.whole(), ty.size() as u64, watcher, |block| {
+    in_pieces(what, lent.whole(), ty.size() as u64, watcher, |block| {
         let selection = what.selection(block);
         let (bytes, layout) = lent.bytes(block);
         shared.change(false, |dataset| {
@@ -121,44 +121,47 @@ pub(crate) fn write(
     })
 }
 
-/// Calls `each` with one block after the other, each of at most about [`PIECE`] bytes, whole in all
-/// dimensions behind the first that it is longer than 1 in.
+/// Calls `each` with one block after the other, each spanning at most about [`PIECE`] bytes of the
+/// file, whole in all dimensions behind the first that it is longer than 1 in.
 fn in_pieces(
+    what: &What,
     whole: Block,
     size: u64,
     watcher: &Watcher,
     mut each: impl FnMut(&Block) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let total = whole.count.iter().product::<u64>().saturating_mul(size);
-    if total <= PIECE && watcher.progress.is_none() {
-        return each(&whole);
-    }
-    // The dimension that is cut, and how much of it is a piece.
+    let bytes = |count: &[u64]| count.iter().product::<u64>().saturating_mul(size);
+    // What lies between elements is often read too, and takes as long.
+    let step = |dim: usize| match what {
+        What::Slab(slab) => slab.stride[dim],
+        What::List { .. } => 1,
+    };
     let rank = whole.count.len();
-    let mut inner = size;
-    let mut cut = rank.saturating_sub(1);
+    // The dimension that is cut, and the bytes of one index of it.
+    let (mut cut, mut inner, mut span) = (0, size, size);
     for (dim, count) in whole.count.iter().enumerate().rev() {
-        cut = dim;
-        if inner.saturating_mul(*count) > PIECE {
+        (cut, inner) = (dim, span);
+        span = span.saturating_mul(count.saturating_mul(step(dim)));
+        if span > PIECE {
             break;
         }
-        inner *= count;
     }
-    if total <= PIECE || rank == 0 {
+    let total = bytes(&whole.count);
+    if span <= PIECE || total == 0 {
         each(&whole)?;
-        return watcher.look(total, total);
+        return if watcher.progress.is_some() { watcher.look(total, total) } else { Ok(()) };
     }
-    let step = (PIECE / inner).max(1);
+    let length = (PIECE / inner.saturating_mul(step(cut))).max(1);
     let mut at = vec![0; rank];
     let mut done = 0;
     loop {
         let mut block = Block { start: at.clone(), count: vec![1; rank] };
         block.count[cut + 1..].copy_from_slice(&whole.count[cut + 1..]);
-        block.count[cut] = step.min(whole.count[cut] - at[cut]);
+        block.count[cut] = length.min(whole.count[cut] - at[cut]);
         each(&block)?;
-        done += block.count[cut] * inner;
+        done += bytes(&block.count);
         watcher.look(done, total)?;
-        at[cut] += step;
+        at[cut] += length;
         // Carry to the dimensions before.
         let mut dim = cut;
         while at[dim] >= whole.count[dim] {

@@ -37,8 +37,8 @@ class Plan:
     prepare: Callable[[np.ndarray], np.ndarray] | None = None
 
 
-def _expand(key: Any, rank: int, name: str) -> list[Any]:
-    """One item for each dimension; booleans become the indices of what is true."""
+def _expand(key: Any, rank: int, name: str) -> tuple[list[Any], int | None]:
+    """One item for each dimension, a mask for all of its own, and before which item the ellipsis stood."""
     items = list(key) if isinstance(key, tuple) else [key]
     expanded: list[Any] = []
     for item in items:
@@ -66,7 +66,7 @@ def _expand(key: Any, rank: int, name: str) -> list[Any]:
         raise IndexError("a key can have a single ellipsis ('...')")
     at = dots[0] if dots else len(expanded)
     expanded[at : at + len(dots)] = [slice(None)] * (rank - used)
-    return expanded
+    return expanded, dots[0] if dots else None
 
 
 class _Mask:
@@ -83,24 +83,32 @@ def _checked(indices: np.ndarray, length: int, dim: str, grows: bool) -> np.ndar
     return np.where(indices < 0, indices + length, indices)
 
 
-def _resolve(key: Any, shape: tuple[int, ...], dims: tuple[str, ...], name: str, grows: bool) -> list[Any]:
-    """Slices stay, everything else becomes arrays of good indices."""
+def _resolve(
+    key: Any, shape: tuple[int, ...], dims: tuple[str, ...], name: str, grows: bool
+) -> tuple[list[Any], int | None]:
+    """Slices stay, everything else becomes arrays of good indices; and the dimension where the ellipsis stood."""
     resolved: list[Any] = []
-    for item in _expand(key, len(shape), name):
+    dots = None
+    items, before = _expand(key, len(shape), name)
+    for place, item in enumerate([*items, None]):
         dim = len(resolved)
+        if place == before:
+            dots = dim
+        if item is None:
+            break
         if isinstance(item, _Mask):
-            for place, true in enumerate(item.array.nonzero()):
-                length = item.array.shape[place]
-                if length != shape[dim + place]:
+            for offset, true in enumerate(item.array.nonzero()):
+                length = item.array.shape[offset]
+                if length != shape[dim + offset]:
                     raise IndexError(
-                        f"a boolean index has length {length}, but dimension {dims[dim + place]!r} has {shape[dim + place]}"
+                        f"a boolean index has length {length}, but dimension {dims[dim + offset]!r} has {shape[dim + offset]}"
                     )
                 resolved.append(true.astype(np.int64))
         elif isinstance(item, slice):
             resolved.append(item)
         else:
             resolved.append(_checked(item, shape[dim], dims[dim], grows and dim == 0))
-    return resolved
+    return resolved, dots
 
 
 def _ranges(item: slice, length: int) -> np.ndarray:
@@ -115,7 +123,7 @@ def outer_plan(
     key: Any, shape: tuple[int, ...], dims: tuple[str, ...], name: str, writing: bool = False, grows: bool = False
 ) -> Plan:
     """Each array selects along its own dimension, and an integer takes its dimension away."""
-    items = _resolve(key, shape, dims, name, grows)
+    items, _ = _resolve(key, shape, dims, name, grows)
     dropped = [dim for dim, item in enumerate(items) if not isinstance(item, slice) and item.ndim == 0]
     wanted = []
     for dim, item in enumerate(items):
@@ -183,7 +191,7 @@ def numpy_plan(
     key: Any, shape: tuple[int, ...], dims: tuple[str, ...], name: str, writing: bool = False, grows: bool = False
 ) -> Plan:
     """NumPy's own rules: all arrays (and integers) of the key are broadcast together."""
-    items = _resolve(key, shape, dims, name, grows)
+    items, dots = _resolve(key, shape, dims, name, grows)
     rank = len(items)
     arrayed = [dim for dim, item in enumerate(items) if not isinstance(item, slice)]
     try:
@@ -196,6 +204,8 @@ def numpy_plan(
     ranges = {dim: _ranges(items[dim], shape[dim]) for dim in sliced}
     # Where the arrays stand side by side their dimensions do too; else those come first.
     adjacent = arrayed == list(range(arrayed[0], arrayed[-1] + 1))
+    # An ellipsis parts them even when it stands for nothing.
+    adjacent &= dots is None or not arrayed[0] < dots <= arrayed[-1]
     before = [dim for dim in sliced if adjacent and dim < arrayed[0]]
     after = [dim for dim in sliced if dim not in before]
     lengths = {dim: len(ranges[dim]) for dim in sliced}

@@ -207,7 +207,7 @@ class Variable:
         made = plan(key, self.shape, self.dims, self.name, writing=True, grows=self.is_record)
         while value.ndim > len(made.shape) and value.shape[0] == 1:
             value = value[0]
-        dense = made.prepare(np.broadcast_to(value, made.shape))
+        dense = made.prepare(np.broadcast_to(value, made.shape)).reshape(len(made.starts), *made.count)
         if len(made.starts) or self._handle.collective:
             self._handle.write_list(self._id, made.starts, list(made.count), dense, progress)
 
