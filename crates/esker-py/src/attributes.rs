@@ -25,8 +25,15 @@ pub(crate) fn to_python<'py>(py: Python<'py>, values: &Values) -> PyResult<Bound
     scalar_or_array(array)
 }
 
-/// UTF-8, or what most old files that are not have: Latin-1, which every byte is.
+/// UTF-8, or what most old files that are not have: Latin-1, which every byte is. Zeros are C's end
+/// of a string and no text; netCDF4-python leaves them out too.
 fn text<'py>(py: Python<'py>, bytes: &[u8]) -> Bound<'py, PyString> {
+    let without: Vec<u8>;
+    let mut bytes = bytes;
+    if bytes.contains(&0) {
+        without = bytes.iter().copied().filter(|byte| *byte != 0).collect();
+        bytes = &without;
+    }
     match std::str::from_utf8(bytes) {
         Ok(text) => PyString::new(py, text),
         Err(_) => {

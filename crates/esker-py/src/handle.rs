@@ -378,6 +378,19 @@ impl Handle {
         attributes::to_python(py, &values)
     }
 
+    /// All attributes of a variable or of the dataset.
+    fn attributes<'py>(&self, py: Python<'py>, var: Option<usize>) -> PyResult<Bound<'py, PyDict>> {
+        let list = self.shared.schema(py, |schema, _| {
+            let attrs = schema.attrs_of(owner(var)).into_iter().flat_map(|attrs| attrs.iter());
+            attrs.map(|attr| (attr.name.clone(), attr.values.clone())).collect::<Vec<_>>()
+        })?;
+        let all = PyDict::new(py);
+        for (name, values) in &list {
+            all.set_item(&**name, attributes::to_python(py, values)?)?;
+        }
+        Ok(all)
+    }
+
     fn put_attribute(
         &self,
         py: Python<'_>,

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
-__all__ = ["Filter", "filters_text", "storage_of"]
+if TYPE_CHECKING:
+    from ._variable import Variable
+
+__all__ = ["Filter", "filters_text", "preferred_chunks", "storage_of"]
 
 #: A filter: its name, or its name and parameters (``("zstd", 3)``).
 Filter = Union[str, Sequence[Any]]
@@ -41,3 +44,16 @@ def storage_of(
             "chunked variables are not there yet; filters= works in a container (layout='log')"
         )
     return filters_text(filters)
+
+
+#: Records of at least this many bytes are chunks of their own to dask.
+LARGE_RECORD = 1 << 20
+
+
+def preferred_chunks(variable: Variable) -> dict[str, int]:
+    """How a variable is best read in parts, by dimension; empty if any way is as good."""
+    shape = variable.shape
+    if not variable.is_record or len(shape) < 2 or shape[0] < 2:
+        return {}
+    record = variable.nbytes // shape[0]
+    return {variable.dims[0]: 1} if record >= LARGE_RECORD else {}
