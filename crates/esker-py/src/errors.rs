@@ -34,6 +34,9 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
 pub(crate) fn copy_exception(py: Python<'_>, error: &CopyError) -> PyErr {
     match error {
         CopyError::Dataset(error) => exception(py, error),
+        CopyError::NoSuchVariable { .. } | CopyError::NoSuchDimension { .. } => {
+            ours(py, "MissingName", error.to_string())
+        }
         CopyError::Exists { path } => os_error(py, libc_eexist(), error.to_string(), path),
         _ => PyValueError::new_err(error.to_string()),
     }

@@ -447,7 +447,8 @@ impl Handle {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let var = VarId(var);
-        let Some((slab, own)) = self.selected(py, var, key, None)? else {
+        let selected = self.selected(py, var, key, None);
+        let Some((slab, own)) = self.agreed(py, selected)? else {
             return Ok(py.NotImplemented().into_bound(py));
         };
         let given = out.is_some();
@@ -459,7 +460,7 @@ impl Handle {
         let kept = slab.kept.clone();
         // A new array is read forwards and turned as a view; a given one is filled as it lies.
         let slab = if given { slab } else { Slab { flipped: Vec::new(), ..slab } };
-        let mut lent = Lent::target(&array, &slab)?;
+        let mut lent = self.agreed(py, Lent::target(&array, &slab))?;
         let (what, watcher) = (What::Slab(slab), Watcher { progress });
         self.free(py, || transfer::read(&self.shared, var, &what, &mut lent, &watcher))?;
         if given {
@@ -487,10 +488,11 @@ impl Handle {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<bool> {
         let var = VarId(var);
-        let Some((slab, _)) = self.selected(py, var, key, Some(value.shape()))? else {
+        let selected = self.selected(py, var, key, Some(value.shape()));
+        let Some((slab, _)) = self.agreed(py, selected)? else {
             return Ok(false);
         };
-        let lent = Lent::source(value, &slab)?;
+        let lent = self.agreed(py, Lent::source(value, &slab))?;
         let (what, watcher) = (What::Slab(slab), Watcher { progress });
         self.free(py, || transfer::write(&self.shared, var, &what, &lent, &watcher))?;
         Ok(true)
@@ -574,6 +576,15 @@ impl Handle {
         Ok(array)
     }
 
+    /// Takes part in a collective read or write with an error, so that the other ranks do not wait.
+    fn refuse(&self, py: Python<'_>, why: &str) {
+        if self.shared.is_collective() {
+            let refused = || self.shared.change(true, |dataset| dataset.refuse_all(why));
+            // The error that counts is the one that the caller raises.
+            let _ = py.detach(refused);
+        }
+    }
+
     fn queued(&self) -> usize {
         self.queue.len()
     }
@@ -605,6 +616,14 @@ impl Handle {
         act: impl FnOnce() -> Result<T, Failure> + Send,
     ) -> PyResult<T> {
         py.detach(act).map_err(|failure| failure.raise(py))
+    }
+
+    /// Passes an outcome on; the other ranks of a collective call learn of a failure.
+    fn agreed<T>(&self, py: Python<'_>, outcome: PyResult<T>) -> PyResult<T> {
+        if let Err(error) = &outcome {
+            self.refuse(py, &error.value(py).to_string());
+        }
+        outcome
     }
 
     fn of_variable<T: Send>(

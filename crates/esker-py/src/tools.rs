@@ -1,5 +1,6 @@
 //! What people do with whole files, as in the command.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use esker::Layout;
@@ -132,4 +133,12 @@ pub(crate) fn mpi_library(py: Python<'_>) -> Option<(PathBuf, String, String)> {
         let first = found.version.lines().next().unwrap_or("").to_string();
         Some((found.library, first, found.abi.to_string()))
     })
+}
+
+/// Runs the command `esker` with these arguments (without the program's name); gives its exit code.
+/// `again` is how it is started again.
+#[pyfunction]
+pub(crate) fn command(py: Python<'_>, arguments: Vec<OsString>, again: Vec<OsString>) -> u8 {
+    let all = std::iter::once("esker".into()).chain(arguments).collect();
+    py.detach(|| esker_cli::run(all, &again))
 }

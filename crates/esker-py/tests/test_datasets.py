@@ -1,6 +1,7 @@
 """Datasets: definitions, types, records, modes, queues, text, masks."""
 
 import pickle
+import shutil
 import subprocess
 import threading
 
@@ -59,7 +60,8 @@ def test_every_format_is_what_netcdf4_reads(path, format, kind):
         assert (nc.title, nc.number, nc.real) == ("größe", 7, 0.5)
         assert nc.several.dtype == np.int32 and nc.number.dtype == np.int32
         assert nc.wide == 9 and nc.wide.dtype == (np.int64 if format == "cdf5" else np.int32)
-    assert subprocess.run(["ncdump", "-h", path], capture_output=True).returncode == 0
+    if shutil.which("ncdump"):
+        assert subprocess.run(["ncdump", "-h", path], capture_output=True).returncode == 0
 
 
 def test_types_that_a_format_lacks_are_refused(path):

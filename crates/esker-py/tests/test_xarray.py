@@ -66,6 +66,12 @@ def test_real_files_are_what_netcdf4_reads(file, options):
                 assert str(variable.encoding.get(key)) == str(ours[name].encoding.get(key)), (name, key)
 
 
+def same(ours, theirs, what):
+    if theirs.dtype == object:  # text with gaps, where NaN is not equal to itself
+        ours, theirs = ours.astype(str), theirs.astype(str)
+    np.testing.assert_array_equal(ours, theirs, err_msg=what)
+
+
 @real
 def test_every_way_of_indexing_real_files_agrees(file):
     theirs, ours = opened(file, decode_times=False)
@@ -73,6 +79,9 @@ def test_every_way_of_indexing_real_files_agrees(file):
     with theirs, ours:
         for name, variable in theirs.variables.items():
             if name in theirs.indexes or variable.ndim == 0:
+                continue
+            if len(set(variable.dims)) < variable.ndim:  # which xarray does not index
+                same(ours[name].values, theirs[name].values, name)
                 continue
             sizes = variable.sizes
             if variable.size == 0:
@@ -93,7 +102,7 @@ def test_every_way_of_indexing_real_files_agrees(file):
                 points,
                 {first: points[first]},
             ):
-                np.testing.assert_array_equal(ours[name].isel(key).values, theirs[name].isel(key).values, err_msg=f"{name} {key}")
+                same(ours[name].isel(key).values, theirs[name].isel(key).values, f"{name} {key}")
 
 
 def test_the_engine_is_registered_and_claims_by_content(tmp_path):

@@ -368,6 +368,12 @@ impl Dataset {
         Ok(self.outcomes(requests))
     }
 
+    /// Takes part in a collective read or write with an error instead of a request, so that every
+    /// rank gets one: for callers who refuse a request before the library sees it. Collective.
+    pub fn refuse_all(&mut self, why: impl Into<String>) -> Result<()> {
+        self.all_together(&mut Requests::new(), Err(Error::Refused(why.into())))
+    }
+
     /// A blocking collective call: a queue of one, or of none where queueing it failed.
     fn all_together(&mut self, queue: &mut Requests<'_>, queued: Result<()>) -> Result<()> {
         let mut requests = std::mem::take(&mut queue.queue);

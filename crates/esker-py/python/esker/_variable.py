@@ -148,7 +148,7 @@ class Variable:
 
     def write(self, key: Any, value: Any, *, progress: Progress | None = None) -> None:
         """Writes ``value`` to what ``key`` selects; ``v[key] = value`` with progress."""
-        array = self._to_write(value)
+        array = self._agreed(self._to_write, value)
         if not self._handle.write(self._id, key, array, progress):
             self._write_planned(_indexing.numpy_plan, key, array, progress)
 
@@ -193,7 +193,7 @@ class Variable:
         return np.asarray(self.read(dtype=dtype))
 
     def _planned(self, plan: Any, key: Any, dtype: Any, out: Any, progress: Any) -> np.ndarray:
-        made = plan(key, self.shape, self.dims, self.name)
+        made = self._agreed(plan, key, self.shape, self.dims, self.name)
         dense = np.empty((len(made.starts), *made.count), dtype or self.dtype)
         if len(made.starts) or self._handle.collective:
             self._handle.read_list(self._id, made.starts, list(made.count), dense, progress)
@@ -204,12 +204,25 @@ class Variable:
         return out
 
     def _write_planned(self, plan: Any, key: Any, value: np.ndarray, progress: Any) -> None:
-        made = plan(key, self.shape, self.dims, self.name, writing=True, grows=self.is_record)
-        while value.ndim > len(made.shape) and value.shape[0] == 1:
-            value = value[0]
-        dense = made.prepare(np.broadcast_to(value, made.shape)).reshape(len(made.starts), *made.count)
+        def prepared() -> tuple[_indexing.Plan, np.ndarray]:
+            made = plan(key, self.shape, self.dims, self.name, writing=True, grows=self.is_record)
+            fitting = value
+            while fitting.ndim > len(made.shape) and fitting.shape[0] == 1:
+                fitting = fitting[0]
+            dense = made.prepare(np.broadcast_to(fitting, made.shape))
+            return made, dense.reshape(len(made.starts), *made.count)
+
+        made, dense = self._agreed(prepared)
         if len(made.starts) or self._handle.collective:
             self._handle.write_list(self._id, made.starts, list(made.count), dense, progress)
+
+    def _agreed(self, prepare: Callable[..., Any], *arguments: Any) -> Any:
+        """Prepares a transfer; if that fails, the other ranks of a collective call are told."""
+        try:
+            return prepare(*arguments)
+        except Exception as error:
+            self._handle.refuse(str(error))
+            raise
 
     def _to_write(self, value: Any) -> np.ndarray:
         """The value as an array that can be lent: its own memory wherever that is possible."""
@@ -267,7 +280,7 @@ class _Outer:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         variable = self._variable
-        array = variable._to_write(value)
+        array = variable._agreed(variable._to_write, value)
         if not variable._handle.write(variable._id, key, array):
             variable._write_planned(_indexing.outer_plan, key, array, None)
 
