@@ -122,7 +122,11 @@ fn peers(names: &[String]) -> Result<Vec<Peer>, Failure> {
     named.map(peer).collect()
 }
 
-pub(super) fn run(arguments: &Arguments, again: &[std::ffi::OsString], screen: &mut Screen) -> Ended {
+pub(super) fn run(
+    arguments: &Arguments,
+    again: &[std::ffi::OsString],
+    screen: &mut Screen,
+) -> Ended {
     let fail = |error: &dyn std::fmt::Display| Failure::sentence(format_args!("{error}"));
     let mut options = Options::new(&arguments.dir);
     if !arguments.kernels.is_empty() {
