@@ -12,12 +12,10 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
     match error {
         Error::Store(store) => system(py, store),
         Error::NoSuchVariable { .. } => ours(py, "MissingName", sentence),
-        Error::Selection { source, .. } => match source {
-            SelectionError::OutOfBounds { .. } | SelectionError::Rank { .. } => {
-                PyIndexError::new_err(sentence)
-            }
-            _ => PyValueError::new_err(sentence),
-        },
+        Error::Selection {
+            source: SelectionError::OutOfBounds { .. } | SelectionError::Rank { .. },
+            ..
+        } => PyIndexError::new_err(sentence),
         Error::Range { .. } => ours(py, "RangeError", sentence),
         Error::Decode { .. }
         | Error::ShortFile { .. }

@@ -183,7 +183,7 @@ impl Handle {
     /// What the calls so far did: counts, bytes, and seconds of each phase.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let report = self.shared.look(py, |state| match state {
-            State::Data(dataset) => dataset.report().clone(),
+            State::Data(dataset) => *dataset.report(),
             _ => esker::Report::default(),
         });
         let answer = PyDict::new(py);

@@ -1,11 +1,11 @@
 //! Esker for Python, the native part: `esker._esker`.
 //!
-//! People use the Python sources in `python/esker`; this is what stands behind them. [`Handle`] is
-//! one open dataset. A read goes through these files in this order: [`handle`] (the methods),
-//! [`state`] (modes and locks), [`index`] (a key becomes a hyperslab), [`memory`] (an array that
-//! NumPy allocates is lent to the library), [`transfer`] (pieces, signals, progress). [`queue`] is
-//! the same for requests that wait, [`errors`] says which exception an error is, [`comm`] adopts
-//! mpi4py's communicators, [`tools`] has what people do with whole files.
+//! People use the Python sources in `python/esker`; this is what stands behind them. `Handle` is
+//! one open dataset. A read goes through these files in this order: `handle` (the methods),
+//! `state` (modes and locks), `index` (a key becomes a hyperslab), `memory` (an array that
+//! NumPy allocates is lent to the library), `transfer` (pieces, signals, progress). `queue` is
+//! the same for requests that wait, `errors` says which exception an error is, `comm` adopts
+//! mpi4py's communicators, `tools` has what people do with whole files.
 //!
 //! Two rules keep threads from waiting for each other for ever: a lock is waited for with the GIL
 //! released, and the GIL is never waited for with a lock held.

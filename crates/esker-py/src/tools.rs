@@ -37,20 +37,24 @@ pub(crate) fn convert<'py>(
     history: Option<String>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let mut options = CopyOptions::default();
-    options.version = format.map(version_named).transpose()?;
-    options.layout = layout_named(layout)?;
-    (options.variables, options.exclude) = (variables, exclude);
-    for (name, start, stop, step) in ranges {
+    let range = |(name, start, stop, step): Range| {
         let step = u64::try_from(step.unwrap_or(1)).ok().filter(|step| *step > 0);
         let step =
             step.ok_or_else(|| PyValueError::new_err("the step of a range is at least 1"))?;
-        options.ranges.push(DimRange::new(&name, start, stop, step));
-    }
-    options.fix_unlimited = fix_unlimited;
-    options.convert_types = convert_types;
-    options.overwrite = overwrite;
-    options.history = history;
+        Ok(DimRange::new(&name, start, stop, step))
+    };
+    let options = CopyOptions {
+        version: format.map(version_named).transpose()?,
+        layout: layout_named(layout)?,
+        variables,
+        exclude,
+        ranges: ranges.into_iter().map(range).collect::<PyResult<_>>()?,
+        fix_unlimited,
+        convert_types,
+        overwrite,
+        history,
+        ..CopyOptions::default()
+    };
     let mut observer = Observer { progress, raised: None };
     let copied = py.detach(|| {
         let mut tell = |done, total| observer.tell(done, total);

@@ -1,8 +1,10 @@
 """Datasets: definitions, types, records, modes, queues, text, masks."""
 
+import os
 import pickle
 import shutil
 import subprocess
+import sys
 import threading
 
 import netCDF4
@@ -324,3 +326,19 @@ def test_hints_are_taken_and_wrong_ones_are_told(path):
         assert ds.hints["cb_buffer_size"] == str(1 << 20)
     with pytest.warns(UserWarning, match="cb_bufer_size"):
         esker.open(path, hints={"cb_bufer_size": 1}).close()
+
+
+def test_a_dataset_that_is_forgotten_is_closed(tmp_path):
+    ds = esker.create(tmp_path / "a.esk", layout="log")
+    ds.create_dimension("x", 3)
+    ds.create_variable("v", "i4", "x", data=[1, 2, 3])
+    del ds
+    with esker.open(tmp_path / "a.esk") as ds:
+        assert ds["v"][:].tolist() == [1, 2, 3]
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(100):
+        esker.open(tmp_path / "a.esk")["v"][0]
+    assert len(os.listdir("/proc/self/fd")) <= before + 2
+    program = f"import esker; ds = esker.create({str(tmp_path / 'b.nc')!r}); ds.create_dimension('x', 2); ds.create_variable('v', 'i4', 'x', data=[7, 8])"
+    subprocess.run([sys.executable, "-c", program], check=True)
+    assert esker.open(tmp_path / "b.nc")["v"][1] == 8

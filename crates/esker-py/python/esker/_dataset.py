@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -104,8 +105,11 @@ class Dataset:
 
     def __init__(self, handle: _esker.Handle, *, masked: bool = False, reopen: tuple[Any, ...] | None = None) -> None:
         self._handle = handle
-        self._variables: dict[str, Variable] = {}
+        # Weak, because variables hold their dataset: a dataset that nobody uses is closed at once.
+        self._variables: weakref.WeakValueDictionary[str, Variable] = weakref.WeakValueDictionary()
         self._reopen = reopen
+        if handle.size == 1:
+            weakref.finalize(self, _close_forgotten, handle)
         #: Whether variables give masked arrays.
         self.masked = masked
 
@@ -355,6 +359,16 @@ class Dataset:
         if self._reopen is None:
             raise TypeError("only datasets that are open for reading by one process can be pickled, by their path")
         return _reopened, self._reopen
+
+
+def _close_forgotten(handle: _esker.Handle) -> None:
+    """Closes a dataset that went out of use, or was open when the program ended; with ranks nobody can."""
+    try:
+        handle.close()
+    except Exception as error:
+        import warnings
+
+        warnings.warn(f"a dataset that was not closed could not be: {error}", ResourceWarning, stacklevel=2)
 
 
 def _reopened(path: str, masked: bool, version: int | None) -> Dataset:
