@@ -21,13 +21,14 @@ def test_the_examples_of_docstrings_are_right():
         assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
 
 
-def test_the_guide_runs(tmp_path, monkeypatch):
-    """Its blocks of Python, from top to bottom, in one program; blocks for MPI are notebooks' business."""
-    text = GUIDE.read_text()
+@pytest.mark.parametrize("page", [GUIDE, GUIDE.parents[1] / "README.md"], ids=lambda page: page.name)
+def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch):
+    """All of Python, from top to bottom, in one program; blocks for MPI are notebooks' business."""
+    text = page.read_text()
     blocks = [block.split("```")[0] for block in text.split("```python\n")[1:]]
     monkeypatch.chdir(tmp_path)
     program = "\n".join(block for block in blocks if "mpi4py" not in block)
-    exec(compile(program, str(GUIDE), "exec"), {"__name__": "guide"})
+    exec(compile(program, str(page), "exec"), {"__name__": "page"})
 
 
 @pytest.mark.parametrize("name", ["serial", "xarray_dask"])
