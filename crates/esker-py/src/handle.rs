@@ -458,12 +458,13 @@ impl Handle {
         };
         let turned = if given { Vec::new() } else { slab.flipped.clone() };
         let kept = slab.kept.clone();
+        let stays_array = given || slab.has_ellipsis;
         // A new array is read forwards and turned as a view; a given one is filled as it lies.
         let slab = if given { slab } else { Slab { flipped: Vec::new(), ..slab } };
         let mut lent = self.agreed(py, Lent::target(&array, &slab))?;
         let (what, watcher) = (What::Slab(slab), Watcher { progress });
         self.free(py, || transfer::read(&self.shared, var, &what, &mut lent, &watcher))?;
-        if given {
+        if turned.is_empty() && stays_array {
             return Ok(array.into_any());
         }
         if turned.is_empty() {

@@ -16,6 +16,8 @@ pub(crate) struct Slab {
     pub(crate) kept: Vec<usize>,
     /// The dimensions that the result has turned around: slices with a negative step.
     pub(crate) flipped: Vec<usize>,
+    /// Whether the key has an ellipsis, with which NumPy gives arrays and never scalars.
+    pub(crate) has_ellipsis: bool,
 }
 
 impl Slab {
@@ -113,7 +115,8 @@ pub(crate) fn parse<'py>(key: &Bound<'py, PyAny>, of: &Indexed<'_>) -> PyResult<
     let missing = rank - items.len();
     let at = gap.unwrap_or(items.len());
     items.splice(at..at, (0..missing).map(|_| Item::All));
-    resolve(&items, of).map(Some)
+    let slab = resolve(&items, of)?;
+    Ok(Some(Slab { has_ellipsis: gap.is_some(), ..slab }))
 }
 
 /// numpy.bool has an `__index__` that fails.
@@ -137,6 +140,7 @@ fn resolve(items: &[Item<'_>], of: &Indexed<'_>) -> PyResult<Slab> {
         stride: Vec::with_capacity(rank),
         kept: Vec::with_capacity(rank),
         flipped: Vec::new(),
+        has_ellipsis: false,
     };
     let kept = items.iter().filter(|item| !matches!(item, Item::Integer(_))).count();
     for (dim, (item, len)) in items.iter().zip(of.shape).enumerate() {
