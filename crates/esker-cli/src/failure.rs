@@ -3,7 +3,6 @@
 use std::fmt::Display;
 use std::io;
 use std::path::Path;
-use std::process::ExitCode;
 
 /// What a command that ran to its end has to say to the shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,12 +15,13 @@ pub(crate) enum Outcome {
     Unknown,
 }
 
-impl From<Outcome> for ExitCode {
-    fn from(outcome: Outcome) -> ExitCode {
-        match outcome {
-            Outcome::Good => ExitCode::SUCCESS,
-            Outcome::Bad => ExitCode::from(1),
-            Outcome::Unknown => ExitCode::from(2),
+impl Outcome {
+    /// What the shell is told.
+    pub(crate) fn exit_code(self) -> u8 {
+        match self {
+            Outcome::Good => 0,
+            Outcome::Bad => 1,
+            Outcome::Unknown => 2,
         }
     }
 }

@@ -3,7 +3,9 @@
 use bytemuck::Pod;
 
 /// `f32` and `f64`, for code that is written once.
-pub(crate) trait Real: Pod + PartialOrd + PartialEq + Default + Send + 'static {
+pub(crate) trait Real:
+    Pod + PartialOrd + PartialEq + Default + Send + Sync + 'static
+{
     /// Its bits as an integer.
     fn bits(self) -> u64;
     fn from_bits(bits: u64) -> Self;

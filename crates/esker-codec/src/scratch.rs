@@ -1,7 +1,6 @@
 //! Memory and library contexts that are used again from chunk to chunk.
 
 use std::any::Any;
-use std::sync::{Mutex, PoisonError};
 
 use crate::elements::Elements;
 
@@ -23,35 +22,29 @@ impl Scratch {
 
 impl std::fmt::Debug for Scratch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Scratch").finish_non_exhaustive()
+        f.debug_struct("Scratch").field("tools", &self.tools.0.len()).finish_non_exhaustive()
     }
 }
 
 /// What filters keep between chunks, one value of each type, so that a filter's file alone knows it.
-/// Nobody ever waits for the lock: it lets threads share what owns a scratch without using it.
 #[derive(Default)]
-pub(crate) struct Tools(Mutex<Vec<Box<dyn Any + Send>>>);
+pub(crate) struct Tools(Vec<Box<dyn Any + Send + Sync>>);
 
 impl Tools {
-    fn list(&mut self) -> &mut Vec<Box<dyn Any + Send>> {
-        self.0.get_mut().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The kept `T`, or a new one; it is out of the box until it is [`put`](Tools::put) back.
-    pub(crate) fn take<T: Any + Send + Default>(&mut self) -> Box<T> {
-        let list = self.list();
-        let found = list.iter().position(|tool| tool.is::<T>());
+    pub(crate) fn take<T: Any + Send + Sync + Default>(&mut self) -> Box<T> {
+        let found = self.0.iter().position(|tool| tool.is::<T>());
         found
-            .and_then(|at| list.swap_remove(at).downcast().ok())
+            .and_then(|at| self.0.swap_remove(at).downcast().ok())
             .unwrap_or_else(|| Box::new(T::default()))
     }
 
-    pub(crate) fn put<T: Any + Send>(&mut self, tool: Box<T>) {
-        self.list().push(tool);
+    pub(crate) fn put<T: Any + Send + Sync>(&mut self, tool: Box<T>) {
+        self.0.push(tool);
     }
 
     /// Uses the kept `T`.
-    pub(crate) fn with<T: Any + Send + Default, R>(
+    pub(crate) fn with<T: Any + Send + Sync + Default, R>(
         &mut self,
         work: impl FnOnce(&mut T, &mut Tools) -> R,
     ) -> R {

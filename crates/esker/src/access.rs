@@ -236,6 +236,47 @@ impl Dataset {
         Ok(self.push(queue, Direction::Get, file_var, checked, memory))
     }
 
+    /// Reads a selection into memory whose type is known only when the program runs; it needs no
+    /// alignment. Independent.
+    pub fn get_bytes(
+        &self,
+        var: VarId,
+        selection: &Selection,
+        (out, ty): (&mut [u8], MemoryType),
+        layout: MemoryLayout,
+    ) -> Result<()> {
+        let checked = self.check(self.file_var(var)?, selection, Purpose::Read)?;
+        self.require_memory(var, &checked, &layout, out.len() / ty.size())?;
+        self.read_alone(var, checked, ty, Lent::Target(out), layout)
+    }
+
+    /// Like [`Dataset::get_bytes`], together with all other ranks. Collective.
+    pub fn get_bytes_all(
+        &mut self,
+        var: VarId,
+        selection: &Selection,
+        (out, ty): (&mut [u8], MemoryType),
+        layout: MemoryLayout,
+    ) -> Result<()> {
+        let mut queue = Requests::new();
+        let queued = self.iget_bytes(&mut queue, var, selection, (out, ty), layout).map(drop);
+        self.all_together(&mut queue, queued)
+    }
+
+    /// Writes memory whose type is known only when the program runs, together with all other
+    /// ranks. Collective.
+    pub fn put_bytes_all(
+        &mut self,
+        var: VarId,
+        selection: &Selection,
+        (data, ty): (&[u8], MemoryType),
+        layout: MemoryLayout,
+    ) -> Result<()> {
+        let mut queue = Requests::new();
+        let queued = self.iput_bytes(&mut queue, var, selection, (data, ty), layout).map(drop);
+        self.all_together(&mut queue, queued)
+    }
+
     /// Queues a write of a copy of `data`, kept in the attached buffer of the queue until it
     /// is written ([`Requests::attach_buffer`]).
     pub fn bput<T: Native>(
@@ -325,6 +366,12 @@ impl Dataset {
         queue.release(&requests);
         moved?;
         Ok(self.outcomes(requests))
+    }
+
+    /// Takes part in a collective read or write with an error instead of a request, so that every
+    /// rank gets one: for callers who refuse a request before the library sees it. Collective.
+    pub fn refuse_all(&mut self, why: impl Into<String>) -> Result<()> {
+        self.all_together(&mut Requests::new(), Err(Error::Refused(why.into())))
     }
 
     /// A blocking collective call: a queue of one, or of none where queueing it failed.

@@ -77,6 +77,13 @@ pub struct Dataset {
     pub(crate) io: IoThread,
 }
 
+/// Threads share datasets, whatever is inside.
+const _: fn() = || {
+    fn shared<T: Send + Sync>() {}
+    shared::<Dataset>();
+    shared::<Define>();
+};
+
 impl Dataset {
     /// Creates a dataset and enters define mode. The file appears (or, if there was one, is
     /// replaced) when define mode ends. Collective.

@@ -237,6 +237,10 @@ pub enum Error {
         path: PathBuf,
     },
 
+    /// What the caller refused ([`Dataset::refuse_all`](crate::Dataset::refuse_all)).
+    #[error("{0}")]
+    Refused(String),
+
     /// The attached buffer of buffered puts.
     #[error("{0}")]
     Buffer(String),

@@ -139,7 +139,11 @@ fn peers(names: &[String]) -> Result<Vec<Peer>, Failure> {
     named.map(peer).collect()
 }
 
-pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
+pub(super) fn run(
+    arguments: &Arguments,
+    again: &[std::ffi::OsString],
+    screen: &mut Screen,
+) -> Ended {
     let fail = |error: &dyn std::fmt::Display| Failure::sentence(format_args!("{error}"));
     let mut options = Options::new(&arguments.dir);
     if !arguments.kernels.is_empty() {
@@ -166,8 +170,11 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     options.repeat = usize::from(arguments.repeat);
     options.sync = arguments.sync;
     options.maps = arguments.maps.clone();
-    let program = std::env::current_exe().map_err(|error| fail(&error))?;
-    options.worker = vec![program.into(), "bench-worker".into()];
+    options.worker = again.to_vec();
+    if again.is_empty() {
+        options.worker.push(std::env::current_exe().map_err(|error| fail(&error))?.into());
+    }
+    options.worker.push("bench-worker".into());
     let mut progress = |next: &str| say(format_args!("{next}"));
     let report = esker_bench::run(&options, &mut progress).map_err(|error| fail(&error))?;
     if let Some(file) = &arguments.svg {

@@ -23,7 +23,6 @@ mod simulate;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
-use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -106,8 +105,8 @@ fn definition() -> clap::Command {
     Esker::command()
 }
 
-/// Runs the command that the arguments ask for.
-pub(crate) fn run(arguments: Vec<OsString>) -> ExitCode {
+/// Runs the command that the arguments ask for; gives its exit code.
+pub(crate) fn run(arguments: Vec<OsString>, again: &[OsString]) -> u8 {
     let command = definition().color(help_colour(&arguments));
     let help = help_of(&arguments);
     let parsed = command
@@ -116,34 +115,34 @@ pub(crate) fn run(arguments: Vec<OsString>) -> ExitCode {
     let esker = match parsed {
         Ok(esker) => esker,
         // Rank 0 says it, and its exit code is the job's. One from here might end the job before.
-        Err(_) if ranks::left_to_rank_0() => return ExitCode::SUCCESS,
+        Err(_) if ranks::left_to_rank_0() => return 0,
         Err(error) => return not_parsed(&error, &help),
     };
     if !esker.command.is_parallel() && ranks::left_to_rank_0() {
-        return ExitCode::SUCCESS;
+        return 0;
     }
     let mut screen = Screen::new(esker.color);
-    let ended = dispatch(esker.command, &mut screen).and_then(|outcome| {
+    let ended = dispatch(esker.command, again, &mut screen).and_then(|outcome| {
         screen.flush()?;
         Ok(outcome)
     });
     match ended {
-        Ok(outcome) => outcome.into(),
+        Ok(outcome) => outcome.exit_code(),
         Err(failure) => {
             // What was written before the failure still belongs to the reader.
             let _ = screen.flush();
             match failure {
-                Failure::ClosedPipe => ExitCode::SUCCESS,
+                Failure::ClosedPipe => 0,
                 Failure::Sentence(sentence) => {
                     say(format_args!("esker: {sentence}"));
-                    ExitCode::from(2)
+                    2
                 }
             }
         }
     }
 }
 
-fn dispatch(command: Command, screen: &mut Screen) -> Ended {
+fn dispatch(command: Command, again: &[OsString], screen: &mut Screen) -> Ended {
     match command {
         Command::Info(arguments) => info::run(&arguments, screen),
         Command::Dump(arguments) => dump::run(&arguments, screen),
@@ -156,7 +155,7 @@ fn dispatch(command: Command, screen: &mut Screen) -> Ended {
         Command::Recover(arguments) => recover::run(&arguments, screen),
         Command::Diff(arguments) => diff::run(&arguments, screen),
         Command::Demo(arguments) => demo::run(&arguments, screen),
-        Command::Bench(arguments) => bench::run(&arguments, screen),
+        Command::Bench(arguments) => bench::run(&arguments, again, screen),
         Command::Simulate(arguments) => simulate::run(&arguments, screen),
         Command::BenchWorker(arguments) => bench::work(&arguments, screen),
         Command::Completions(arguments) => completions::run(&arguments, screen),
@@ -165,20 +164,20 @@ fn dispatch(command: Command, screen: &mut Screen) -> Ended {
 }
 
 /// Help and the version go to standard output; a wrong call is one line on standard error.
-fn not_parsed(error: &clap::Error, help: &str) -> ExitCode {
+fn not_parsed(error: &clap::Error, help: &str) -> u8 {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => match error.print() {
-            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::from(2),
-            _ => ExitCode::SUCCESS,
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => 2,
+            _ => 0,
         },
         // `esker` alone: the caller wants to know what there is.
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             say(error.render());
-            ExitCode::from(2)
+            2
         }
         _ => {
             say(format_args!("esker: {} (see `{help}`)", one_line(&error.render().to_string())));
-            ExitCode::from(2)
+            2
         }
     }
 }

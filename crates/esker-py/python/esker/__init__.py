@@ -1,0 +1,49 @@
+"""Esker: arrays of simulations in classic netCDF files, as NumPy arrays.
+
+Reading, by any number of threads at the same time::
+
+    import esker
+    with esker.open("run.nc") as ds:
+        print(ds)                                   # dimensions, variables, attributes
+        plane = ds["t"][0, :, 10:20:2]              # NumPy's indexing; only this is read
+
+Writing, in any order of definitions and data::
+
+    with esker.create("new.nc") as ds:              # CDF-5; format="cdf1", "cdf2"
+        ds.create_dimension("time")                 # unlimited
+        ds.create_dimension("x", 100)
+        t = ds.create_variable("t", "f4", ("time", "x"), attrs={"units": "K"})
+        t.append(numpy.zeros(100))
+        ds.attrs["title"] = "a first run"
+
+With MPI, ``esker.create("run.nc", comm=MPI.COMM_WORLD)``; with xarray, ``xarray.open_dataset("run.nc",
+engine="esker")`` and, after ``import esker.xarray``, ``ds.esker.to_netcdf("new.nc", format="cdf5")``.
+The guide is docs/python.md.
+"""
+
+from ._dataset import Dataset, Dimension, create, open
+from ._esker import __version__, is_dataset, mpi_library
+from ._progress import progress_bar
+from ._tools import Check, Finding, check, convert
+from ._variable import Variable
+from .errors import FormatError, MissingName, RangeError, RankError
+
+__all__ = [
+    "Check",
+    "Dataset",
+    "Dimension",
+    "Finding",
+    "FormatError",
+    "MissingName",
+    "RangeError",
+    "RankError",
+    "Variable",
+    "__version__",
+    "check",
+    "convert",
+    "create",
+    "is_dataset",
+    "mpi_library",
+    "open",
+    "progress_bar",
+]

@@ -1,0 +1,90 @@
+//! Which Python exception an error is. The sentence is the library's.
+
+use esker::{Error, SelectionError};
+use esker_store::StoreError;
+use esker_tools::copy::CopyError;
+use pyo3::exceptions::{PyIndexError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+/// The exception of an error of the library.
+pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
+    let sentence = error.to_string();
+    match error {
+        Error::Store(store) => system(py, store),
+        Error::NoSuchVariable { .. } => ours(py, "MissingName", sentence),
+        Error::Selection {
+            source: SelectionError::OutOfBounds { .. } | SelectionError::Rank { .. },
+            ..
+        } => PyIndexError::new_err(sentence),
+        Error::Range { .. } => ours(py, "RangeError", sentence),
+        Error::Decode { .. }
+        | Error::ShortFile { .. }
+        | Error::Overlap { .. }
+        | Error::StaleJournal { .. }
+        | Error::Container { .. } => ours(py, "FormatError", sentence),
+        Error::OtherRank { .. } => ours(py, "RankError", sentence),
+        Error::Comm(_) | Error::Garbled => PyRuntimeError::new_err(sentence),
+        _ => PyValueError::new_err(sentence),
+    }
+}
+
+/// The exception of an error of copying.
+pub(crate) fn copy_exception(py: Python<'_>, error: &CopyError) -> PyErr {
+    match error {
+        CopyError::Dataset(error) => exception(py, error),
+        CopyError::NoSuchVariable { .. } | CopyError::NoSuchDimension { .. } => {
+            ours(py, "MissingName", error.to_string())
+        }
+        CopyError::Exists { path } => os_error(py, libc_eexist(), error.to_string(), path),
+        _ => PyValueError::new_err(error.to_string()),
+    }
+}
+
+/// A name that is not there, with the nearest ones.
+pub(crate) fn missing_name(py: Python<'_>, sentence: String) -> PyErr {
+    ours(py, "MissingName", sentence)
+}
+
+/// What the system refused, as the subclass of OSError that belongs to the number.
+fn system(py: Python<'_>, error: &StoreError) -> PyErr {
+    let number = error.source.raw_os_error().or(match error.kind() {
+        std::io::ErrorKind::NotFound => Some(2),
+        std::io::ErrorKind::AlreadyExists => Some(libc_eexist()),
+        _ => None,
+    });
+    match number {
+        Some(number) => {
+            let mut words = error.source.to_string();
+            if let Some(end) = words.find(" (os error") {
+                words.truncate(end);
+            }
+            os_error(py, number, format!("{} ({} failed)", words, error.action), &error.path)
+        }
+        None => PyOSError::new_err(error.to_string()),
+    }
+}
+
+fn os_error(py: Python<'_>, number: i32, words: String, path: &std::path::Path) -> PyErr {
+    // Called and not only named: OSError itself chooses the subclass.
+    match py.get_type::<PyOSError>().call1((number, words, path.as_os_str())) {
+        Ok(value) => PyErr::from_value(value),
+        Err(error) => error,
+    }
+}
+
+/// EEXIST, the same number on every Unix.
+const fn libc_eexist() -> i32 {
+    17
+}
+
+/// One of the exceptions that `esker.errors` defines.
+fn ours(py: Python<'_>, class: &str, sentence: String) -> PyErr {
+    let made = py
+        .import("esker.errors")
+        .and_then(|module| module.getattr(class))
+        .and_then(|class| class.call1((sentence,)));
+    match made {
+        Ok(value) => PyErr::from_value(value),
+        Err(error) => error,
+    }
+}

@@ -1,0 +1,41 @@
+//! Esker for Python, the native part: `esker._esker`.
+//!
+//! People use the Python sources in `python/esker`; this is what stands behind them. `Handle` is
+//! one open dataset. A read goes through these files in this order: `handle` (the methods),
+//! `state` (modes and locks), `index` (a key becomes a hyperslab), `memory` (an array that
+//! NumPy allocates is lent to the library), `transfer` (pieces, signals, progress). `queue` is
+//! the same for requests that wait, `errors` says which exception an error is, `comm` adopts
+//! mpi4py's communicators, `tools` has what people do with whole files.
+//!
+//! Two rules keep threads from waiting for each other for ever: a lock is waited for with the GIL
+//! released, and the GIL is never waited for with a lock held.
+
+mod attributes;
+mod comm;
+mod dtype;
+mod errors;
+mod handle;
+mod index;
+mod memory;
+mod queue;
+mod state;
+mod tools;
+mod transfer;
+
+use pyo3::prelude::*;
+
+/// The native part of the package `esker`.
+#[pymodule]
+mod _esker {
+    #[pymodule_export]
+    use super::handle::{Handle, create, open};
+    #[pymodule_export]
+    use super::tools::{check, command, convert, is_dataset, mpi_library};
+
+    use super::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

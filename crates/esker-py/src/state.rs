@@ -1,0 +1,253 @@
+//! An open dataset in define or data mode, shared by threads.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+use esker::{Dataset, Define, Error, Result, Schema};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::errors::exception;
+
+/// What a dataset is at the moment.
+pub(crate) enum State {
+    Define(Box<Define>),
+    Data(Box<Dataset>),
+    Closed,
+}
+
+/// A failure that becomes a Python exception when the GIL is held again.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Library(Box<Error>),
+    Closed(PathBuf),
+    /// A rank wants to move data while definitions of all ranks are pending.
+    Pending(PathBuf),
+    Interrupted(PyErr),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        Failure::Library(Box::new(error))
+    }
+}
+
+impl From<PyErr> for Failure {
+    fn from(error: PyErr) -> Failure {
+        Failure::Interrupted(error)
+    }
+}
+
+impl Failure {
+    pub(crate) fn raise(self, py: Python<'_>) -> PyErr {
+        match self {
+            Failure::Library(error) => exception(py, &error),
+            Failure::Closed(path) => {
+                PyValueError::new_err(format!("{}: the dataset is closed", path.display()))
+            }
+            Failure::Pending(path) => PyValueError::new_err(format!(
+                "{}: definitions are pending; call enddef() on all ranks before one of them reads or writes alone",
+                path.display()
+            )),
+            Failure::Interrupted(error) => error,
+        }
+    }
+}
+
+pub(crate) struct Shared {
+    state: RwLock<State>,
+    pub(crate) path: PathBuf,
+    pub(crate) rank: usize,
+    pub(crate) size: usize,
+    pub(crate) writable: bool,
+    /// Whether accesses to data are collective.
+    pub(crate) collective: AtomicBool,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        state: State,
+        path: &Path,
+        (rank, size): (usize, usize),
+        writable: bool,
+    ) -> Shared {
+        let collective = AtomicBool::new(size > 1);
+        Shared {
+            state: RwLock::new(state),
+            path: path.to_path_buf(),
+            rank,
+            size,
+            writable,
+            collective,
+        }
+    }
+
+    pub(crate) fn is_collective(&self) -> bool {
+        self.collective.load(Ordering::Relaxed)
+    }
+
+    fn reading(&self) -> RwLockReadGuard<'_, State> {
+        self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn writing(&self) -> RwLockWriteGuard<'_, State> {
+        self.state.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the dataset as it is. With the GIL, unless somebody has the lock.
+    pub(crate) fn look<T: Send>(&self, py: Python<'_>, look: impl FnOnce(&State) -> T + Send) -> T {
+        match self.state.try_read() {
+            Ok(state) => look(&state),
+            Err(_) => py.detach(|| look(&self.reading())),
+        }
+    }
+
+    /// Looks at what is defined, and at the number of records.
+    pub(crate) fn schema<T: Send>(
+        &self,
+        py: Python<'_>,
+        look: impl FnOnce(&Schema, u64) -> T + Send,
+    ) -> PyResult<T> {
+        let found = self.look(py, |state| match state {
+            State::Define(define) => Some(look(define.schema(), define.numrecs())),
+            State::Data(dataset) => Some(look(dataset.schema(), dataset.numrecs())),
+            State::Closed => None,
+        });
+        found.ok_or_else(|| self.closed().raise(py))
+    }
+
+    /// Reads from the dataset in data mode; other threads may read at the same time. Without the GIL.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Dataset) -> Result<T>) -> Result<T, Failure> {
+        {
+            let state = self.reading();
+            match &*state {
+                State::Data(dataset) => return Ok(read(dataset)?),
+                State::Closed => return Err(self.closed()),
+                State::Define(_) if self.size > 1 => return Err(self.pending()),
+                State::Define(_) => {}
+            }
+        }
+        self.change(false, |dataset| read(dataset))
+    }
+
+    /// Changes the dataset in data mode, alone or (`together`) with all ranks. Without the GIL.
+    pub(crate) fn change<T>(
+        &self,
+        together: bool,
+        change: impl FnOnce(&mut Dataset) -> Result<T>,
+    ) -> Result<T, Failure> {
+        let mut state = self.writing();
+        if self.size > 1 && !together && matches!(&*state, State::Define(_)) {
+            return Err(self.pending());
+        }
+        self.end_definitions(&mut state)?;
+        match &mut *state {
+            State::Data(dataset) => Ok(change(dataset)?),
+            _ => Err(self.closed()),
+        }
+    }
+
+    /// Changes what is defined, in define mode. Without the GIL.
+    pub(crate) fn define<T>(
+        &self,
+        change: impl FnOnce(&mut Define) -> Result<T>,
+    ) -> Result<T, Failure> {
+        let mut state = self.writing();
+        if matches!(&*state, State::Data(_)) {
+            self.require_writable(&state)?;
+            if let State::Data(dataset) = std::mem::replace(&mut *state, State::Closed) {
+                *state = State::Define(Box::new(dataset.redef()?));
+            }
+        }
+        match &mut *state {
+            State::Define(define) => Ok(change(define)?),
+            _ => Err(self.closed()),
+        }
+    }
+
+    /// Changes attributes: in place where the header has room for it, in define mode if not.
+    pub(crate) fn amend(
+        &self,
+        in_place: impl FnOnce(&mut Schema) -> std::result::Result<(), esker::SchemaError>,
+        defining: impl FnOnce(&mut Define) -> Result<()>,
+    ) -> Result<(), Failure> {
+        {
+            let mut state = self.writing();
+            self.require_writable(&state)?;
+            if let State::Data(dataset) = &mut *state {
+                match dataset.amend(in_place) {
+                    Ok(()) => return Ok(()),
+                    // No room, or ranks with numbers of their own.
+                    Err(Error::NotAlike { .. }) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        self.define(defining)
+    }
+
+    /// Ends define mode, if it is in it. Without the GIL.
+    pub(crate) fn enddef(&self) -> Result<(), Failure> {
+        let mut state = self.writing();
+        match &*state {
+            State::Closed => Err(self.closed()),
+            _ => self.end_definitions(&mut state),
+        }
+    }
+
+    /// Closes it. Without the GIL.
+    pub(crate) fn close(&self) -> Result<(), Failure> {
+        let mut state = self.writing();
+        self.end_definitions(&mut state)?;
+        match std::mem::replace(&mut *state, State::Closed) {
+            State::Data(dataset) => Ok(dataset.close()?),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives a new dataset up, or leaves an old one as it was before its last definitions.
+    pub(crate) fn abandon(&self) {
+        let mut state = self.writing();
+        if let State::Define(define) = std::mem::replace(&mut *state, State::Closed) {
+            define.abort();
+        }
+    }
+
+    fn end_definitions(&self, state: &mut State) -> Result<(), Failure> {
+        if !matches!(state, State::Define(_)) {
+            return Ok(());
+        }
+        let State::Define(define) = std::mem::replace(state, State::Closed) else {
+            return Ok(());
+        };
+        match define.enddef() {
+            Ok(dataset) => {
+                *state = State::Data(Box::new(dataset));
+                Ok(())
+            }
+            Err(failed) => {
+                *state = State::Define(failed.define);
+                Err(Failure::Library(failed.error))
+            }
+        }
+    }
+
+    fn require_writable(&self, state: &State) -> Result<(), Failure> {
+        match state {
+            State::Data(_) if !self.writable => {
+                let path = self.path.clone();
+                Err(Error::ReadOnly { path, what: "change definitions" }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn closed(&self) -> Failure {
+        Failure::Closed(self.path.clone())
+    }
+
+    fn pending(&self) -> Failure {
+        Failure::Pending(self.path.clone())
+    }
+}

@@ -1,0 +1,148 @@
+//! What people do with whole files, as in the command.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use esker::Layout;
+use esker_store::LocalStore;
+use esker_tools::check::{self as checking, CheckOptions};
+use esker_tools::copy::{CopyOptions, DimRange};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::{copy_exception, exception};
+use crate::handle::{layout_named, version_named};
+
+/// A range of a dimension: name, start, stop, step.
+type Range = (String, Option<i64>, Option<i64>, Option<i64>);
+
+/// Copies a dataset into one of another version or layout.
+#[pyfunction]
+#[pyo3(signature = (source, target, *, format, layout, variables, exclude, ranges, fix_unlimited, convert_types, overwrite, canonical, history, progress))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn convert<'py>(
+    py: Python<'py>,
+    source: PathBuf,
+    target: PathBuf,
+    format: Option<&str>,
+    layout: &str,
+    variables: Vec<String>,
+    exclude: Vec<String>,
+    ranges: Vec<Range>,
+    fix_unlimited: bool,
+    convert_types: bool,
+    overwrite: bool,
+    canonical: bool,
+    history: Option<String>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let range = |(name, start, stop, step): Range| {
+        let step = u64::try_from(step.unwrap_or(1)).ok().filter(|step| *step > 0);
+        let step =
+            step.ok_or_else(|| PyValueError::new_err("the step of a range is at least 1"))?;
+        Ok(DimRange::new(&name, start, stop, step))
+    };
+    let options = CopyOptions {
+        version: format.map(version_named).transpose()?,
+        layout: layout_named(layout)?,
+        variables,
+        exclude,
+        ranges: ranges.into_iter().map(range).collect::<PyResult<_>>()?,
+        fix_unlimited,
+        convert_types,
+        overwrite,
+        history,
+        ..CopyOptions::default()
+    };
+    let mut observer = Observer { progress, raised: None };
+    let copied = py.detach(|| {
+        let mut tell = |done, total| observer.tell(done, total);
+        if canonical && options.layout == Layout::Classic {
+            let alone = std::sync::Arc::new(esker::SelfComm::new());
+            esker_tools::copy::canonical(&source, &target, &options, alone, &mut tell)
+        } else {
+            esker_tools::copy::copy(&source, &target, &options, &mut tell)
+        }
+    });
+    let copied = copied.map_err(|error| copy_exception(py, &error))?;
+    if let Some(raised) = observer.raised {
+        return Err(raised);
+    }
+    let answer = PyDict::new(py);
+    answer.set_item("variables", copied.variables)?;
+    answer.set_item("records", copied.records)?;
+    answer.set_item("bytes", copied.bytes)?;
+    Ok(answer)
+}
+
+/// Tells a Python function how far it is. What that raises is kept: the task itself goes on.
+struct Observer {
+    progress: Option<Py<PyAny>>,
+    raised: Option<PyErr>,
+}
+
+impl Observer {
+    fn tell(&mut self, done: u64, total: u64) {
+        let Some(progress) = &self.progress else { return };
+        if self.raised.is_none() {
+            let told = Python::attach(|py| progress.call1(py, (done, total)).map(drop));
+            self.raised = told.err();
+        }
+    }
+}
+
+/// What is wrong with a file: a list of (severity, code, offset, object, sentence), and its version.
+#[pyfunction]
+#[allow(clippy::type_complexity)]
+pub(crate) fn check(
+    py: Python<'_>,
+    path: PathBuf,
+    read_data: bool,
+) -> PyResult<(
+    Option<&'static str>,
+    u64,
+    Vec<(&'static str, &'static str, Option<u64>, String, String)>,
+)> {
+    let options = CheckOptions { read_data, ..CheckOptions::default() };
+    let report = py.detach(|| checking::check(&path, &options, &mut esker_tools::Unseen));
+    let report = report.map_err(|error| exception(py, &error))?;
+    let findings = report.findings.into_iter().map(|found| {
+        (found.severity.name(), found.code, found.offset, found.object, found.sentence)
+    });
+    Ok((report.version.map(crate::handle::format_name), report.file_len, findings.collect()))
+}
+
+/// Whether a path is something that can be opened, by its content: a classic file or a container.
+#[pyfunction]
+pub(crate) fn is_dataset(py: Python<'_>, path: PathBuf) -> bool {
+    py.detach(|| looks_like_one(&path).unwrap_or(false))
+}
+
+fn looks_like_one(path: &Path) -> std::io::Result<bool> {
+    if path.is_dir() {
+        return Ok(esker::is_container(&LocalStore, path).unwrap_or(false));
+    }
+    let mut magic = [0; 4];
+    let mut file = std::fs::File::open(path)?;
+    std::io::Read::read_exact(&mut file, &mut magic)?;
+    Ok(magic.starts_with(b"CDF") && esker::Version::from_byte(magic[3]).is_some())
+}
+
+/// The MPI library of this process as (file, version, family), or None.
+#[pyfunction]
+pub(crate) fn mpi_library(py: Python<'_>) -> Option<(PathBuf, String, String)> {
+    py.detach(|| {
+        let found = esker_comm::mpi::found()?;
+        let first = found.version.lines().next().unwrap_or("").to_string();
+        Some((found.library, first, found.abi.to_string()))
+    })
+}
+
+/// Runs the command `esker` with these arguments (without the program's name); gives its exit code.
+/// `again` is how it is started again.
+#[pyfunction]
+pub(crate) fn command(py: Python<'_>, arguments: Vec<OsString>, again: Vec<OsString>) -> u8 {
+    let all = std::iter::once("esker".into()).chain(arguments).collect();
+    py.detach(|| esker_cli::run(all, &again))
+}

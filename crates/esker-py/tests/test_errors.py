@@ -1,0 +1,112 @@
+"""Errors are the exceptions that Python users expect, with the library's sentences."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from conftest import shared_data
+
+import esker
+
+
+def test_a_missing_file_is_file_not_found(tmp_path):
+    with pytest.raises(FileNotFoundError) as caught:
+        esker.open(tmp_path / "nothing.nc")
+    assert caught.value.errno == errno.ENOENT and caught.value.filename.endswith("nothing.nc")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_forbidden_file_is_permission_error(path):
+    esker.create(path).close()
+    os.chmod(path, 0)
+    with pytest.raises(PermissionError):
+        esker.open(path)
+
+
+def test_a_directory_that_is_not_there_is_told_at_once(tmp_path):
+    with pytest.raises(OSError):
+        esker.create(tmp_path / "no" / "a.nc")
+
+
+def test_names_that_are_not_there_bring_the_nearest(path):
+    with esker.create(path) as ds:
+        ds.create_dimension("latitude", 2)
+        ds.create_variable("temperature", "f4", "latitude", attrs={"units": "K"})
+        for call in (
+            lambda: ds["temprature"],
+            lambda: ds["temperature"].attrs["unit"],
+            lambda: ds.create_variable("v", "f4", "latitud"),
+            lambda: ds.attrs["x"],
+        ):
+            with pytest.raises(KeyError) as caught:
+                call()
+            assert str(caught.value).startswith(path)
+        with pytest.raises(esker.MissingName, match='did you mean "temperature"'):
+            ds["temprature"]
+        with pytest.raises(KeyError):
+            ds.dimensions["nothing"]
+        with pytest.raises(KeyError):
+            ds.rename_variable("nothing", "x")
+
+
+def test_what_is_no_dataset_is_format_error(tmp_path):
+    (tmp_path / "a.nc").write_bytes(b"\x89HDF\r\n\x1a\n")
+    with pytest.raises(esker.FormatError, match="HDF5"):
+        esker.open(tmp_path / "a.nc")
+
+
+def test_malformed_files_raise_and_do_not_crash():
+    folder = shared_data()
+    if folder is None:
+        pytest.skip("the shared data are not here")
+    for file in sorted((folder / "malformed_classic").rglob("*")):
+        if not file.is_file():
+            continue
+        try:
+            with esker.open(file) as ds:
+                for name in ds:
+                    v = ds[name]
+                    if v.size < 1e7:
+                        v[...]
+        except (ValueError, OSError):
+            pass
+
+
+def test_a_file_for_reading_is_not_changed(cube):
+    path, _ = cube
+    with esker.open(path) as ds:
+        for call in (
+            lambda: ds["v"].__setitem__(0, 1),
+            lambda: ds.create_dimension("q", 2),
+            lambda: ds.attrs.__setitem__("a", 1),
+            lambda: ds.put("v", 0, np.zeros((4, 6, 7), "i4")),
+        ):
+            with pytest.raises(ValueError, match="reading only"):
+                call()
+
+
+def test_control_c_ends_a_long_read(tmp_path):
+    path = str(tmp_path / "large.nc")
+    # A sparse file of 64 GiB: reading it takes long.
+    with esker.create(path, fill=False) as ds:
+        ds.create_dimension("y", 1 << 20)
+        ds.create_dimension("x", 1 << 13)
+        ds.create_variable("v", "f8", ("y", "x"))
+    program = f"""
+import esker
+v = esker.open({path!r})["v"]
+print("go", flush=True)
+v[:, ::512]
+"""
+    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "go\n"
+    time.sleep(1)
+    child.send_signal(signal.SIGINT)
+    started = time.monotonic()
+    _, words = child.communicate(timeout=30)
+    assert "KeyboardInterrupt" in words and time.monotonic() - started < 20
