@@ -314,7 +314,8 @@ def test_chunks_and_filters_go_around(tmp_path, stored):
     ds.esker.to_netcdf(path, unlimited_dims="time", encoding={"t": STORED[stored]})
     with esker.open(path) as raw:
         assert (raw["t"].chunks, raw["t"].filters) == FILTERS[stored]
-    with xr.open_dataset(path) as back, xr.open_dataset(path, chunks={}) as lazy:  # claimed by content
+    opened = [xr.open_dataset(path, engine="esker", **options) for options in ({}, {"chunks": {}})]
+    with opened[0] as back, opened[1] as lazy:
         np.testing.assert_array_equal(back.t.values, ds.t.values)
         np.testing.assert_array_equal(back.time.values, ds.time.values)
         chunks, filters = FILTERS[stored]
@@ -401,6 +402,14 @@ def test_containers_and_folders_are_claimed_by_content(tmp_path):
         with xr.open_dataset(tmp_path / name) as back:
             np.testing.assert_array_equal(back.t.values, ds.t.values)
             assert back.t.encoding["filters"] == "shuffle zstd,3"
+
+
+def test_text_that_was_read_is_written_again(tmp_path):
+    made().esker.to_netcdf(tmp_path / "a.nc")
+    with xr.open_dataset(tmp_path / "a.nc", engine="esker") as back:
+        back.esker.to_netcdf(tmp_path / "b.nc")
+        with xr.open_dataset(tmp_path / "b.nc", engine="netcdf4") as again:
+            assert again["name"].values.tolist() == ["a", "bc", "", "größe"]
 
 
 @pytest.mark.parametrize("form", ["json", "parq"])
