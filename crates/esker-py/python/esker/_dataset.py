@@ -39,10 +39,11 @@ class Dimension:
 class Dimensions(Mapping[str, Dimension]):
     """The dimensions of a dataset by name."""
 
-    __slots__ = ("_handle",)
+    __slots__ = ("_dataset", "_handle")
 
-    def __init__(self, handle: _esker.Handle) -> None:
-        self._handle = handle
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+        self._handle = dataset._handle
 
     def _all(self) -> dict[str, Dimension]:
         return {name: Dimension(name, size, unlimited) for name, size, unlimited in self._handle.dimensions()}
@@ -138,7 +139,7 @@ class Dataset:
     @property
     def dimensions(self) -> Mapping[str, Dimension]:
         """The dimensions by name."""
-        return Dimensions(self._handle)
+        return Dimensions(self)
 
     @property
     def dims(self) -> dict[str, int]:
@@ -153,7 +154,7 @@ class Dataset:
     @property
     def attrs(self) -> Attributes:
         """The global attributes, a mapping."""
-        return Attributes(self._handle, None)
+        return Attributes(self, None)
 
     @property
     def unlimited(self) -> str | None:

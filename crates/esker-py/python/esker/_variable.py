@@ -92,7 +92,7 @@ class Variable:
     @property
     def attrs(self) -> Attributes:
         """Its attributes, a mapping."""
-        return Attributes(self._handle, self._id)
+        return Attributes(self._dataset, self._id)
 
     @property
     def fill_value(self) -> Any:
