@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use esker::Layout;
 use esker_store::LocalStore;
 use esker_tools::check::{self as checking, CheckOptions};
-use esker_tools::copy::{CopyOptions, DimRange};
+use esker_tools::copy::{ChunkOptions, CopyOptions, DimRange};
 use esker_tools::refs::{self as referring, Form, Location, RefsOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -20,7 +21,7 @@ type Range = (String, Option<i64>, Option<i64>, Option<i64>);
 
 /// Copies a dataset into one of another version or layout.
 #[pyfunction]
-#[pyo3(signature = (source, target, *, format, layout, variables, exclude, ranges, fix_unlimited, convert_types, overwrite, canonical, history, progress))]
+#[pyo3(signature = (source, target, *, format, layout, variables, exclude, ranges, chunks, filters, contiguous, fix_unlimited, convert_types, overwrite, canonical, history, progress))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn convert<'py>(
     py: Python<'py>,
@@ -31,6 +32,9 @@ pub(crate) fn convert<'py>(
     variables: Vec<String>,
     exclude: Vec<String>,
     ranges: Vec<Range>,
+    chunks: Vec<String>,
+    filters: Vec<String>,
+    contiguous: bool,
     fix_unlimited: bool,
     convert_types: bool,
     overwrite: bool,
@@ -44,7 +48,17 @@ pub(crate) fn convert<'py>(
             step.ok_or_else(|| PyValueError::new_err("the step of a range is at least 1"))?;
         Ok(DimRange::new(&name, start, stop, step))
     };
+    let chunks = ChunkOptions {
+        contiguous,
+        shapes: chunks.iter().map(|text| wish(text)).collect::<PyResult<_>>()?,
+        filters: filters.iter().map(|text| wish(text)).collect::<PyResult<_>>()?,
+        ..ChunkOptions::default()
+    };
+    if contiguous && chunks.is_asked() {
+        return Err(PyValueError::new_err("contiguous= excludes chunks= and filters="));
+    }
     let options = CopyOptions {
+        chunks,
         version: format.map(version_named).transpose()?,
         layout: layout_named(layout)?,
         variables,
@@ -75,6 +89,11 @@ pub(crate) fn convert<'py>(
     answer.set_item("records", copied.records)?;
     answer.set_item("bytes", copied.bytes)?;
     Ok(answer)
+}
+
+/// What is asked for in the command's words.
+fn wish<T: FromStr<Err: std::fmt::Display>>(text: &str) -> PyResult<T> {
+    text.parse().map_err(|why| PyValueError::new_err(format!("{text:?}: {why}")))
 }
 
 /// Tells a Python function how far it is. What that raises is kept: the task itself goes on.

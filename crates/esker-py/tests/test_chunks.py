@@ -188,3 +188,24 @@ def test_the_sub_filed_form_is_a_folder(tmp_path):
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(ds))["v"][1], values[1])
     (tmp_path / "other").mkdir()
     assert not esker.is_dataset(tmp_path / "other")
+
+
+def test_copies_are_chunked_and_contiguous(tmp_path):
+    values = values_of("f4", (40, 18, 36))
+    with esker.create(tmp_path / "a.nc") as ds:
+        ds.create_variable("v", "f4", grid(ds, 40), data=values)
+    esker.convert(tmp_path / "a.nc", tmp_path / "b.nc", chunks={"y": 9, "time": 4}, filters=["shuffle", ("zstd", 3)])
+    esker.convert(tmp_path / "a.nc", tmp_path / "c.nc", chunks={"v": {"x": 6}}, filters={"v": "deflate,1"})
+    esker.convert(tmp_path / "b.nc", tmp_path / "d.nc")
+    esker.convert(tmp_path / "b.nc", tmp_path / "e.nc", contiguous=True)
+    found = {}
+    for name in "abcde":
+        with esker.open(tmp_path / f"{name}.nc") as ds:
+            np.testing.assert_array_equal(ds["v"][:], values)
+            found[name] = ds["v"].chunks and (ds["v"].chunks[1:], ds["v"].filters)
+    assert found["b"] == found["d"] == ((9, 36), "shuffle zstd,3")
+    assert found["c"] == ((18, 6), "deflate,1") and found["a"] is found["e"] is None
+    with pytest.raises(ValueError, match="excludes"):
+        esker.convert(tmp_path / "a.nc", tmp_path / "f.nc", contiguous=True, filters="zstd,3")
+    with pytest.raises(ValueError, match="zstdd"):
+        esker.convert(tmp_path / "a.nc", tmp_path / "f.nc", filters="zstdd")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from . import _esker
+from ._layout import filters_text
 
 __all__ = ["Check", "Finding", "References", "check", "convert", "refs"]
 
@@ -71,6 +72,9 @@ def convert(
     variables: Sequence[str] = (),
     exclude: Sequence[str] = (),
     select: Mapping[str, slice | int] | None = None,
+    chunks: Mapping[str, Any] | None = None,
+    filters: str | Sequence[Any] | Mapping[str, Any] | None = None,
+    contiguous: bool = False,
     fix_unlimited: bool = False,
     convert_types: bool = False,
     canonical: bool = False,
@@ -84,6 +88,10 @@ def convert(
     layout: ``log`` makes a container of it, ``classic`` a file of a container.
     variables, exclude: what to copy; everything without them.
     select: ranges of dimensions, ``{"time": slice(0, 12), "lat": slice(None, None, 2)}``.
+    chunks: lengths of chunks by dimension, ``{"lat": 90, "lon": 90}``, or by variable,
+        ``{"t": {"lat": 90}}``. Without it variables keep their chunks and filters.
+    filters: as in ``create_variable``, for all large variables or by variable, ``{"t": "zstd,3"}``.
+    contiguous: stores every variable as an ordinary one, which all netCDF programs read.
     fix_unlimited: makes the unlimited dimension a fixed one.
     convert_types: lets types that the format lacks become the smallest that holds the values.
     canonical: makes ordinary variables of decomposed ones.
@@ -102,6 +110,9 @@ def convert(
         variables=[variables] if isinstance(variables, str) else list(variables),
         exclude=[exclude] if isinstance(exclude, str) else list(exclude),
         ranges=ranges,
+        chunks=_shape_wishes(chunks or {}),
+        filters=_filter_wishes(filters),
+        contiguous=contiguous,
         fix_unlimited=fix_unlimited,
         convert_types=convert_types,
         overwrite=overwrite,
@@ -109,6 +120,22 @@ def convert(
         history=history,
         progress=progress,
     )
+
+
+def _shape_wishes(chunks: Mapping[str, Any]) -> list[str]:
+    """Chunks in the command's words: ``t:lat/90,lon/90``."""
+    everywhere = {name: length for name, length in chunks.items() if not isinstance(length, Mapping)}
+    wishes = {"": everywhere} if everywhere else {}
+    wishes.update({f"{name}:": lengths for name, lengths in chunks.items() if isinstance(lengths, Mapping)})
+    return [of + ",".join(f"{dim}/{int(n)}" for dim, n in lengths.items()) for of, lengths in wishes.items()]
+
+
+def _filter_wishes(filters: Any) -> list[str]:
+    """Filters in the command's words: ``t:shuffle zstd,3``."""
+    if isinstance(filters, Mapping):
+        return [f"{name}:{text}" for name, one in filters.items() if (text := filters_text(one))]
+    text = filters_text(filters)
+    return [text] if text else []
 
 
 @dataclass(frozen=True)
