@@ -21,7 +21,7 @@ fn bytes_of_any_type_and_alignment_go_in_and_out() {
         }
         let mine = Selection::slab(&[3 * rank], &[3]);
         ds.put_bytes_all(v, &mine, (&bytes[1..], MemoryType::F64), MemoryLayout::dense())?;
-        let mut back = vec![0u8; 13];
+        let mut back = [0u8; 13];
         let turned = MemoryLayout::strided(2, &[3], &[-1]);
         ds.get_bytes_all(v, &mine, (&mut back[1..], MemoryType::I32), turned.clone())?;
         let expected: Vec<u8> =
