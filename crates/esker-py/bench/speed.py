@@ -49,7 +49,7 @@ class Board:
         self.cases[case] = medians
         ours = medians["esker"]
         row = "  ".join(f"{name} {value * 1e3:9.2f} ms" + ("" if name == "esker" else f" ({value / ours:.2f})") for name, value in medians.items())
-        print(f"{case:<34} {row}", flush=True)
+        print(f"{case:<44} {row}", flush=True)
 
 
 def optional(name):
@@ -145,8 +145,8 @@ def many_variables(folder, board):
     board.run("10,000 small reads", {"esker": lambda: [a[2:5] for _ in range(10000)], "netCDF4": lambda: [b[2:5] for _ in range(10000)]})
 
 
-def containers(folder, size, board):
-    """Filtered variables of a container beside HDF5's and Zarr's chunks with the same codec."""
+def compressed(folder, size, board):
+    """Chunked variables of a classic file, and filtered ones of a container, beside HDF5's and Zarr's chunks with the same codec."""
     h5py, zarr = optional("h5py"), optional("zarr")
     n = 128
     number = max(size * 2**20 // (n**3 * 4), 2)
@@ -154,33 +154,39 @@ def containers(folder, size, board):
     # Smooth, with noise in the last bits, as fields are.
     z, y, x = np.meshgrid(*[np.linspace(0, 6, n, dtype="f4")] * 3, indexing="ij")
     field = (np.sin(z) * np.cos(y) + np.sin(x * 2) + rng.normal(0, 1e-3, (n, n, n))).astype("f4")
+    shape, chunk = (number, n, n, n), (1, n, n, n // 2)
+
+    def fill(array):
+        for t in range(number):
+            array[t] = field + t
+
     for codec, filters in (("deflate", ["shuffle", ("deflate", 4)]), ("zstd", ["shuffle", ("zstd", 3)])):
-        path = folder / f"{codec}.esk"
-        with esker.create(path, layout="log", fill=False) as ds:
-            ds.create_dimension("t", number)
-            for dim in "zyx":
-                ds.create_dimension(dim, n)
-            v = ds.create_variable("v", "f4", tuple("tzyx"), filters=filters)
-            for t in range(number):
-                v[t] = field + t
-        # Opened anew each time: what was decoded is kept as long as a container is open.
-        contenders = {"esker": lambda: esker.open(path)["v"][...]}
+        files = {"chunked": folder / f"{codec}.nc", "container": folder / f"{codec}.esk"}
+        for kind, path in files.items():
+            with esker.create(path, layout="log" if kind == "container" else "classic", fill=False) as ds:
+                for dim, length in zip("tzyx", shape):
+                    ds.create_dimension(dim, length)
+                storage = {"filters": filters} if kind == "container" else {"filters": filters, "chunks": chunk}
+                fill(ds.create_variable("v", "f4", tuple("tzyx"), **storage))
+        # Opened anew each time: what was decoded is kept as long as a dataset is open.
+        rivals = {}
         if h5py and codec == "deflate":
             with h5py.File(folder / "zlib.h5", "w") as f:
-                d = f.create_dataset("v", (number, n, n, n), "f4", chunks=(1, n, n, n), compression="gzip", compression_opts=4, shuffle=True)
-                for t in range(number):
-                    d[t] = field + t
-            contenders["h5py"] = lambda: h5py.File(folder / "zlib.h5", "r")["v"][...]
+                fill(f.create_dataset("v", shape, "f4", chunks=chunk, compression="gzip", compression_opts=4, shuffle=True))
+            rivals["h5py"] = lambda key: h5py.File(folder / "zlib.h5", "r")["v"][key]
         if zarr:
             from zarr.codecs import ZstdCodec
-            from zarr.codecs.numcodecs import Shuffle
+            from zarr.codecs.numcodecs import Shuffle, Zlib
 
-            if codec == "zstd":
-                z3 = zarr.create_array(str(folder / "zstd.zarr"), shape=(number, n, n, n), chunks=(1, n, n, n), dtype="f4", compressors=[Shuffle(elementsize=4), ZstdCodec(level=3)])
-                for t in range(number):
-                    z3[t] = field + t
-                contenders["zarr"] = lambda: zarr.open_array(str(folder / "zstd.zarr"), mode="r")[...]
-        board.run(f"container, shuffle + {codec}", contenders, digest)
+            coding = ZstdCodec(level=3) if codec == "zstd" else Zlib(level=4)
+            place = str(folder / f"{codec}.zarr")
+            fill(zarr.create_array(place, shape=shape, chunks=chunk, dtype="f4", compressors=[Shuffle(elementsize=4), coding]))
+            rivals["zarr"] = lambda key, place=place: zarr.open_array(place, mode="r")[key]
+        for case, key in (("whole", (Ellipsis,)), ("plane [:, 64]", (slice(None), 64)), ("cube [1]", (1,))):
+            for kind, path in files.items():
+                calls = {"esker": lambda: esker.open(path)["v"][key]}
+                calls.update({name: (lambda call=call: call(key)) for name, call in rivals.items()})
+                board.run(f"{kind}, shuffle + {codec}, {case}", calls, digest)
 
 
 def main():
@@ -197,7 +203,7 @@ def main():
     try:
         classic(folder, arguments.size, board)
         many_variables(folder, board)
-        containers(folder, max(arguments.size // 8, 16), board)
+        compressed(folder, max(arguments.size // 8, 16), board)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     if arguments.json:

@@ -3,6 +3,7 @@
 use esker::{Error, SelectionError};
 use esker_store::StoreError;
 use esker_tools::copy::CopyError;
+use esker_tools::refs::RefsError;
 use pyo3::exceptions::{PyIndexError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
@@ -37,6 +38,23 @@ pub(crate) fn copy_exception(py: Python<'_>, error: &CopyError) -> PyErr {
         }
         CopyError::Exists { path } => os_error(py, libc_eexist(), error.to_string(), path),
         _ => PyValueError::new_err(error.to_string()),
+    }
+}
+
+/// The exception of an error of references.
+pub(crate) fn refs_exception(py: Python<'_>, error: &RefsError) -> PyErr {
+    let sentence = error.to_string();
+    match error {
+        RefsError::Dataset(error) => exception(py, error),
+        RefsError::Exists { path } => os_error(py, libc_eexist(), sentence, path),
+        RefsError::Write(error) => match error.raw_os_error() {
+            Some(number) => match py.get_type::<PyOSError>().call1((number, sentence)) {
+                Ok(value) => PyErr::from_value(value),
+                Err(error) => error,
+            },
+            None => PyOSError::new_err(sentence),
+        },
+        _ => PyValueError::new_err(sentence),
     }
 }
 

@@ -7,6 +7,7 @@ use esker::{
     CreateOptions, Dataset, DimLen, FillMode, Hints, Layout, OpenOptions, Owner, Schema, VarId,
     Version,
 };
+use esker_format::chunked::{FILTERS, SHAPE};
 use numpy::{PyArrayDescr, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -310,7 +311,30 @@ impl Handle {
         self.free(py, || self.shared.define(|define| define.add_dim(name, len).map(drop)))
     }
 
-    #[pyo3(signature = (name, dtype, dimensions, *, fill, filters))]
+    /// The lengths of a variable's chunks, or None. Before definitions end, those that were asked
+    /// for: a shape is chosen, and cut to the variable's, when they do.
+    fn chunks<'py>(&self, py: Python<'py>, var: usize) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let found = self.shared.look(py, |state| match state {
+            State::Data(dataset) => dataset.chunking(VarId(var)).map(|c| c.chunk.clone()),
+            State::Define(define) => {
+                let asked = define.schema().attr(Owner::Var(VarId(var)), SHAPE)?;
+                asked.convert_to::<u64>().ok()
+            }
+            State::Closed => None,
+        });
+        found.map(|lengths| PyTuple::new(py, lengths)).transpose()
+    }
+
+    /// The filters of a variable, as `shuffle zstd,3`, or None.
+    fn filters(&self, py: Python<'_>, var: usize) -> PyResult<Option<String>> {
+        self.shared.schema(py, |schema, _| {
+            let text = schema.attr(Owner::Var(VarId(var)), FILTERS)?.text()?;
+            Some(text.into_owned()).filter(|text| !text.is_empty())
+        })
+    }
+
+    #[pyo3(signature = (name, dtype, dimensions, *, fill, chunks, filters))]
+    #[allow(clippy::too_many_arguments)]
     fn define_variable(
         &self,
         py: Python<'_>,
@@ -318,6 +342,7 @@ impl Handle {
         dtype: &str,
         dimensions: Vec<String>,
         fill: Option<bool>,
+        chunks: Option<Vec<u64>>,
         filters: Option<String>,
     ) -> PyResult<usize> {
         let ty = dtype::by_name(dtype)?;
@@ -334,6 +359,9 @@ impl Handle {
                 let var = define.add_var(name, ty, &ids)?;
                 if let Some(fill) = fill {
                     define.set_fill(var, fill_mode(fill))?;
+                }
+                if let Some(chunks) = &chunks {
+                    define.set_chunks(var, chunks)?;
                 }
                 if let Some(filters) = &filters {
                     define.set_filters(var, filters)?;

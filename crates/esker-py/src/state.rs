@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use esker::{Dataset, Define, Error, Result, Schema};
+use esker::{Dataset, Define, Error, Result, Schema, VarId};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -115,6 +115,11 @@ impl Shared {
             State::Closed => None,
         });
         found.ok_or_else(|| self.closed().raise(py))
+    }
+
+    /// The lengths of a variable's chunks, if it has any; in data mode. Without the GIL.
+    pub(crate) fn chunk(&self, var: VarId) -> Result<Option<Vec<u64>>, Failure> {
+        self.read(|dataset| Ok(dataset.chunking(var).map(|chunking| chunking.chunk.clone())))
     }
 
     /// Reads from the dataset in data mode; other threads may read at the same time. Without the GIL.

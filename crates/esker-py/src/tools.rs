@@ -7,11 +7,12 @@ use esker::Layout;
 use esker_store::LocalStore;
 use esker_tools::check::{self as checking, CheckOptions};
 use esker_tools::copy::{CopyOptions, DimRange};
+use esker_tools::refs::{self as referring, Form, Location, RefsOptions};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{copy_exception, exception};
+use crate::errors::{copy_exception, exception, refs_exception};
 use crate::handle::{layout_named, version_named};
 
 /// A range of a dimension: name, start, stop, step.
@@ -92,6 +93,66 @@ impl Observer {
     }
 }
 
+/// Writes references; gives their path, form and URL, the variables as (name, chunks, missing,
+/// note), and those left out as (name, why).
+#[pyfunction]
+#[pyo3(signature = (source, target, *, form, url, relative, variables, inline, overwrite, progress))]
+#[allow(clippy::too_many_arguments, clippy::type_complexity)]
+pub(crate) fn refs(
+    py: Python<'_>,
+    source: PathBuf,
+    target: Option<PathBuf>,
+    form: Option<&str>,
+    url: Option<String>,
+    relative: bool,
+    variables: Vec<String>,
+    inline: u64,
+    overwrite: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(
+    PathBuf,
+    &'static str,
+    String,
+    Vec<(String, u64, u64, Option<String>)>,
+    Vec<(String, String)>,
+)> {
+    let form = match form {
+        None => None,
+        Some("json") => Some(Form::Json),
+        Some("parquet") => Some(Form::Parquet),
+        Some(name) => {
+            let why = format!("form {name:?} is not one of json, parquet");
+            return Err(PyValueError::new_err(why));
+        }
+    };
+    let location = match url {
+        Some(_) if relative => {
+            return Err(PyValueError::new_err("url= and relative= exclude each other"));
+        }
+        Some(url) => Location::Url(url),
+        None if relative => Location::Relative,
+        None => Location::Here,
+    };
+    let options =
+        RefsOptions { location, vars: variables, form, inline, overwrite, ..Default::default() };
+    let mut observer = Observer { progress, raised: None };
+    let written = py.detach(|| {
+        let mut tell = |done, total| observer.tell(done, total);
+        referring::write(&source, target.as_deref(), &options, &mut tell)
+    });
+    let written = written.map_err(|error| refs_exception(py, &error))?;
+    if let Some(raised) = observer.raised {
+        return Err(raised);
+    }
+    let form = match written.form {
+        Form::Json => "json",
+        Form::Parquet => "parquet",
+    };
+    let variables = written.variables.into_iter().map(|v| (v.name, v.chunks, v.missing, v.note));
+    let left_out = written.left_out.into_iter().map(|left| (left.name, left.why));
+    Ok((written.path, form, written.url, variables.collect(), left_out.collect()))
+}
+
 /// What is wrong with a file: a list of (severity, code, offset, object, sentence), and its version.
 #[pyfunction]
 #[allow(clippy::type_complexity)]
@@ -113,18 +174,21 @@ pub(crate) fn check(
     Ok((report.version.map(crate::handle::format_name), report.file_len, findings.collect()))
 }
 
-/// Whether a path is something that can be opened, by its content: a classic file or a container.
+/// Whether a path is something that can be opened, by its content: a classic file, a container, or a
+/// folder of the sub-filed form.
 #[pyfunction]
 pub(crate) fn is_dataset(py: Python<'_>, path: PathBuf) -> bool {
     py.detach(|| looks_like_one(&path).unwrap_or(false))
 }
 
 fn looks_like_one(path: &Path) -> std::io::Result<bool> {
+    // In a folder of the sub-filed form, the classic file in it.
+    let path = esker::classic_of(&LocalStore, path).unwrap_or_else(|_| path.to_path_buf());
     if path.is_dir() {
-        return Ok(esker::is_container(&LocalStore, path).unwrap_or(false));
+        return Ok(esker::is_container(&LocalStore, &path).unwrap_or(false));
     }
     let mut magic = [0; 4];
-    let mut file = std::fs::File::open(path)?;
+    let mut file = std::fs::File::open(&path)?;
     std::io::Read::read_exact(&mut file, &mut magic)?;
     Ok(magic.starts_with(b"CDF") && esker::Version::from_byte(magic[3]).is_some())
 }

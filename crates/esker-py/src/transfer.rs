@@ -84,7 +84,8 @@ pub(crate) fn read(
             dataset.get_bytes_all(var, &selection, (bytes, ty), layout)
         });
     }
-    in_pieces(what, lent.whole(), ty.size() as u64, watcher, |block| {
+    let chunk = shared.chunk(var)?;
+    in_pieces(what, chunk.as_deref(), lent.whole(), ty.size() as u64, watcher, |block| {
         let selection = what.selection(block);
         shared.read(|dataset| {
             let (bytes, layout) = lent.bytes_mut(block);
@@ -110,7 +111,8 @@ pub(crate) fn write(
         return shared
             .change(true, |dataset| dataset.put_bytes_all(var, &selection, (bytes, ty), layout));
     }
-    in_pieces(what, lent.whole(), ty.size() as u64, watcher, |block| {
+    let chunk = shared.chunk(var)?;
+    in_pieces(what, chunk.as_deref(), lent.whole(), ty.size() as u64, watcher, |block| {
         let selection = what.selection(block);
         let (bytes, layout) = lent.bytes(block);
         shared.change(false, |dataset| {
@@ -122,9 +124,11 @@ pub(crate) fn write(
 }
 
 /// Calls `each` with one block after the other, each spanning at most about [`PIECE`] bytes of the
-/// file, whole in all dimensions behind the first that it is longer than 1 in.
+/// file, whole in all dimensions behind the first that it is longer than 1 in. Pieces of a chunked
+/// variable end where chunks do, or a chunk would be decoded, and written, more than once.
 fn in_pieces(
     what: &What,
+    chunk: Option<&[u64]>,
     whole: Block,
     size: u64,
     watcher: &Watcher,
@@ -139,15 +143,25 @@ fn in_pieces(
     let rank = whole.count.len();
     // The dimension that is cut, and the bytes of one index of it.
     let (mut cut, mut inner, mut span) = (0, size, size);
+    // Before a dimension that is cut every index is a piece: not where chunks are longer.
+    let first = match (chunk, what) {
+        (Some(chunk), What::Slab(slab)) => {
+            let alone = |dim: &usize| slab.count[*dim] == 1 || chunk[*dim] <= slab.stride[*dim];
+            (0..rank.saturating_sub(1)).take_while(alone).count()
+        }
+        _ => rank.saturating_sub(1),
+    };
     for (dim, count) in whole.count.iter().enumerate().rev() {
         (cut, inner) = (dim, span);
         span = span.saturating_mul(count.saturating_mul(step(dim)));
-        if span > PIECE {
+        if span > PIECE && dim <= first {
             break;
         }
     }
     let total = bytes(&whole.count);
-    if span <= PIECE || total == 0 {
+    // Scattered parts of chunks go together.
+    let scattered = chunk.is_some() && matches!(what, What::List { .. });
+    if span <= PIECE || total == 0 || scattered {
         each(&whole)?;
         return if watcher.progress.is_some() { watcher.look(total, total) } else { Ok(()) };
     }
@@ -157,11 +171,17 @@ fn in_pieces(
     loop {
         let mut block = Block { start: at.clone(), count: vec![1; rank] };
         block.count[cut + 1..].copy_from_slice(&whole.count[cut + 1..]);
+        let length = match (chunk, what) {
+            (Some(chunk), What::Slab(slab)) => {
+                to_border(slab.start[cut], slab.stride[cut], chunk[cut], at[cut], length)
+            }
+            _ => length,
+        };
         block.count[cut] = length.min(whole.count[cut] - at[cut]);
         each(&block)?;
         done += bytes(&block.count);
         watcher.look(done, total)?;
-        at[cut] += length;
+        at[cut] += block.count[cut];
         // Carry to the dimensions before.
         let mut dim = cut;
         while at[dim] >= whole.count[dim] {
@@ -173,4 +193,15 @@ fn in_pieces(
             at[dim] += 1;
         }
     }
+}
+
+/// How many indices from `at` on go to the last border of chunks within `most` of them, or to the
+/// first border if none is; indices are `start`, `start + stride`, and so on.
+fn to_border(start: u64, stride: u64, chunk: u64, at: u64, most: u64) -> u64 {
+    let (chunk, stride) = (chunk.max(1), stride.max(1));
+    let here = start.saturating_add(at.saturating_mul(stride));
+    let reach = here.saturating_add(most.saturating_mul(stride));
+    let last = reach / chunk * chunk;
+    let border = if last > here { last } else { (here / chunk + 1).saturating_mul(chunk) };
+    (border - here).div_ceil(stride).max(1)
 }

@@ -68,6 +68,44 @@ def queued_requests_are_aggregated():
             np.testing.assert_array_equal(array, np.tile(100 * i + np.arange(size), 40))
 
 
+def chunks_are_written_together():
+    expected = np.arange(13 * 6 * 5, dtype="f4").reshape(13, 6, 5)
+    for name, hints in (("chunked.nc", {}), ("chunked", {"esker_chunk_files": "rank"})):
+        path = f"{folder}/{name}"
+        with esker.create(path, comm=comm, hints=hints) as ds:
+            ds.create_dimension("time")
+            ds.create_dimension("y", 6)
+            ds.create_dimension("x", 5)
+            t = ds.create_variable("t", "f4", ("time", "y", "x"), chunks=(2, 3, 5), filters=["shuffle", ("zstd", 3)])
+            n = ds.create_variable("n", "i8", "y", filters="deflate,1")
+            # Ranks have parts of the same chunks.
+            mine = slice(rank, None, size)
+            t[rows(13)] = expected[rows(13)]
+            t[:, :, mine] = expected[:, :, mine]
+            assert t.chunks == (2, 3, 5)
+            ds.put("n", rows(6), np.arange(6)[rows(6)] + 2**40, copy=True)
+            ds.put("t", (slice(None), mine), expected[:, mine], copy=True)
+            ds.wait()
+            if size > 1:
+                ds.collective = False
+                assert "cannot write it alone" in str(raises(ValueError, lambda: t.write((0, 0), 0)))
+                np.testing.assert_array_equal(t[rank % 13], expected[rank % 13])
+                ds.collective = True
+        with esker.open(path, comm=comm) as ds:
+            np.testing.assert_array_equal(ds["t"][:], expected)
+            np.testing.assert_array_equal(ds["n"][::-1], np.arange(6)[::-1] + 2**40)
+            ds.collective = False
+            np.testing.assert_array_equal(ds["t"][rank % 13, 1:4], expected[rank % 13, 1:4])
+        assert esker.check(path, read_data=True)
+
+
+def chunks_that_cannot_be_are_told_to_all():
+    with esker.create(f"{folder}/wrong.nc", comm=comm) as ds:
+        ds.create_dimension("x", 10)
+        raises(ValueError, lambda: ds.create_variable("v", "i4", "x", chunks=(2, 3)))
+        raises(ValueError, lambda: ds.create_variable("w", "i4", "x", filters="zfp"))
+
+
 def an_error_of_one_rank_is_everyones():
     path = f"{folder}/error.nc"
     with esker.create(path, comm=comm) as ds:
@@ -125,6 +163,8 @@ assert library is not None and library[0]
 for layout in ("classic", "log"):
     each_rank_writes_its_part(layout)
 queued_requests_are_aggregated()
+chunks_are_written_together()
+chunks_that_cannot_be_are_told_to_all()
 an_error_of_one_rank_is_everyones()
 a_missing_file_is_told_to_all()
 pending_definitions_are_told()

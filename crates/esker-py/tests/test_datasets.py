@@ -233,6 +233,16 @@ def test_queued_requests_move_at_wait(path):
             ds.get("v0", 100)
 
 
+def test_parts_of_a_dataset_keep_it_open(path):
+    with esker.create(path) as ds:
+        ds.create_dimension("x", 3)
+        ds.create_variable("v", "i4", "x", attrs={"units": "K"}, data=[1, 2, 3])
+        ds.attrs["title"] = "a"
+    assert esker.open(path).attrs["title"] == "a" and esker.open(path)["v"].attrs["units"] == "K"
+    assert esker.open(path).dimensions["x"].size == 3 and esker.open(path).variables["v"].oindex[[2]].tolist() == [3]
+    assert esker.open(path)["v"].masked[1:].tolist() == [2, 3]
+
+
 def test_a_container_has_versions_and_filters(tmp_path):
     path = tmp_path / "run.esk"
     values = np.linspace(0, 1, 1000, dtype="f4")

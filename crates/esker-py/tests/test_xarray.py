@@ -286,3 +286,149 @@ def test_datasets_without_records_or_values_are_read(tmp_path):
         assert ours.v.shape == (0, 3) and ours.v.values.shape == (0, 3)
         assert ours.v.isel(x=[2, 0]).values.shape == (0, 2)
         xr.testing.assert_identical(ours, theirs)
+
+
+STORED = {
+    "ours": {"chunks": (1, 2, 3), "filters": ["shuffle", ("zstd", 3)]},
+    "zlib": {"chunksizes": (1, 2, 3), "zlib": True, "complevel": 6},
+    "zlib alone": {"zlib": True},
+    "without shuffle": {"zlib": True, "shuffle": False, "complevel": 1},
+    "zstd": {"chunksizes": (2, 4, 5), "compression": "zstd"},
+    "contiguous": {"contiguous": True, "zlib": False, "chunksizes": None},
+}
+FILTERS = {
+    "ours": ((1, 2, 3), "shuffle zstd,3"),
+    "zlib": ((1, 2, 3), "shuffle deflate,6"),
+    "zlib alone": ((1, 4, 5), "shuffle deflate,4"),
+    "without shuffle": ((1, 4, 5), "deflate,1"),
+    "zstd": ((2, 4, 5), "shuffle zstd,4"),
+    "contiguous": (None, None),
+}
+
+
+@pytest.mark.parametrize("stored", STORED)
+def test_chunks_and_filters_go_around(tmp_path, stored):
+    ds = made()
+    path = tmp_path / "a.nc"
+    assert ds.t.dims == ("time", "y", "x")
+    ds.esker.to_netcdf(path, unlimited_dims="time", encoding={"t": STORED[stored]})
+    with esker.open(path) as raw:
+        assert (raw["t"].chunks, raw["t"].filters) == FILTERS[stored]
+    opened = [xr.open_dataset(path, engine="esker", **options) for options in ({}, {"chunks": {}})]
+    with opened[0] as back, opened[1] as lazy:
+        np.testing.assert_array_equal(back.t.values, ds.t.values)
+        np.testing.assert_array_equal(back.time.values, ds.time.values)
+        chunks, filters = FILTERS[stored]
+        assert not [name for name in back.t.attrs if name.startswith("__")]
+        if chunks:
+            assert back.t.encoding["chunksizes"] == chunks and back.t.encoding["filters"] == filters
+            assert back.t.encoding["preferred_chunks"] == dict(zip(ds.t.dims, chunks))
+            assert tuple(sizes[0] for sizes in lazy.t.chunks) == chunks
+            np.testing.assert_array_equal(lazy.t.values, ds.t.values)
+        # It keeps them, unless something else is asked for.
+        back.esker.to_netcdf(tmp_path / "b.nc")
+        lazy.esker.to_netcdf(tmp_path / "c.nc", encoding={"t": {}})
+    with esker.open(tmp_path / "b.nc") as raw:
+        assert (raw["t"].chunks, raw["t"].filters) == FILTERS[stored]
+        np.testing.assert_array_equal(raw["t"][:], ds.t.values)
+    with esker.open(tmp_path / "c.nc") as raw:
+        assert raw["t"].chunks is None
+        np.testing.assert_array_equal(raw["t"][:], ds.t.values)
+
+
+def test_whole_datasets_are_compressed_with_text_and_scalars(tmp_path):
+    path = tmp_path / "a.nc"
+    ds = made()
+    ds.esker.to_netcdf(path, encoding={name: {"zlib": True} for name in ds.variables})
+    ds[["name"]].drop_vars("y").esker.to_netcdf(tmp_path / "b.nc", encoding={"name": {"chunksizes": (2,)}})
+    with xr.open_dataset(path, engine="esker") as back:
+        assert float(back.scalar) == 7.5 and back["name"].values.tolist() == ds["name"].values.tolist()
+        np.testing.assert_array_equal(back.t.values, ds.t.values)
+        np.testing.assert_array_equal(back.time.values, ds.time.values)
+    with esker.open(tmp_path / "b.nc") as raw:
+        assert raw["name"].chunks == (2, 7) and raw["name"].asstr()[3] == "größe"
+
+
+def test_records_of_chunked_variables_are_appended(tmp_path):
+    path = tmp_path / "a.nc"
+    ds = made(12)
+    keep = {"t": {"chunks": (2, 2, 5), "filters": ["shuffle", ("deflate", 2)]}}
+    for start in range(0, 12, 3):
+        part = ds.isel(time=slice(start, start + 3))
+        if start == 6:
+            part = part.chunk(time=1)
+        part.esker.to_netcdf(path, mode="a", append_dim="time", encoding=keep)
+    with xr.open_dataset(path, engine="esker") as back:
+        np.testing.assert_array_equal(back.t.values, ds.t.values)
+        np.testing.assert_array_equal(back.time.values, ds.time.values)
+        assert back.t.encoding["chunksizes"] == (2, 2, 5)
+    assert esker.check(path, read_data=True)
+
+
+def test_storage_that_contradicts_itself_is_refused(tmp_path):
+    for keys, sentence in (
+        ({"filters": "zstd,3", "zlib": True}, "choose one"),
+        ({"compression": "szip"}, "szip"),
+        ({"contiguous": True, "zlib": True}, "contiguous"),
+        ({"chunks": (1, 2)}, 'chunked variable "t"'),
+    ):
+        with pytest.raises(ValueError, match=sentence):
+            made().esker.to_netcdf(tmp_path / "a.nc", encoding={"t": keys})
+    assert not (tmp_path / "a.nc").exists()
+
+
+def test_chunked_variables_are_read_by_threads_and_processes(tmp_path):
+    path = tmp_path / "a.nc"
+    values = np.arange(32 * 100 * 100, dtype="f4").reshape(32, 100, 100)
+    data = dask.array.from_array(values, chunks=(3, 100, 70))  # across the file's chunks
+    ds = xr.Dataset({"v": (("time", "y", "x"), data)})
+    with dask.config.set(scheduler="threads", num_workers=4):
+        ds.esker.to_netcdf(path, encoding={"v": {"chunks": (2, 50, 100), "filters": "shuffle zstd,1"}})
+    with xr.open_dataset(path, engine="esker", chunks={}) as ds:
+        assert ds.v.chunks == ((2,) * 16, (50, 50), (100,))
+        for scheduler in ("threads", "processes"):
+            with dask.config.set(scheduler=scheduler, num_workers=4):
+                assert float(ds.v.sum(dtype="f8")) == values.sum(dtype="f8")
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(ds)).v.values, values)
+
+
+def test_containers_and_folders_are_claimed_by_content(tmp_path):
+    ds = made()
+    keys = {"t": {"filters": "shuffle zstd,3"}}
+    ds.esker.to_netcdf(tmp_path / "log", layout="log", encoding=keys)
+    ds.esker.to_netcdf(tmp_path / "folder", encoding=keys, hints={"esker_chunk_files": "shared"})
+    assert (tmp_path / "folder" / "data.nc").is_file()
+    for name in ("log", "folder"):
+        with xr.open_dataset(tmp_path / name) as back:
+            np.testing.assert_array_equal(back.t.values, ds.t.values)
+            assert back.t.encoding["filters"] == "shuffle zstd,3"
+
+
+def test_text_that_was_read_is_written_again(tmp_path):
+    made().esker.to_netcdf(tmp_path / "a.nc")
+    with xr.open_dataset(tmp_path / "a.nc", engine="esker") as back:
+        back.esker.to_netcdf(tmp_path / "b.nc")
+        with xr.open_dataset(tmp_path / "b.nc", engine="netcdf4") as again:
+            assert again["name"].values.tolist() == ["a", "bc", "", "größe"]
+
+
+@pytest.mark.parametrize("form", ["json", "parq"])
+def test_references_are_opened_by_plain_xarray(tmp_path, form):
+    pytest.importorskip("zarr")
+    pytest.importorskip("fsspec")
+    if form == "parq":
+        pytest.importorskip("fastparquet")
+    ds = made()
+    ds.esker.to_netcdf(tmp_path / "a.nc", encoding={"t": {"chunks": (1, 2, 5), "zlib": True}})
+    with esker.open(tmp_path / "a.nc", "r+") as raw:
+        raw.create_variable("left", "f4", ("y", "x"), filters="pco", data=np.ones((4, 5), "f4"))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        refs = esker.refs(tmp_path / "a.nc", tmp_path / f"a.{form}")
+    assert ["left" in str(warning.message) for warning in told] == [True]
+    assert refs.variables["t"] == 2 * ds.sizes["time"] and list(refs.left_out) == ["left"]
+    assert refs.form == {"json": "json", "parq": "parquet"}[form]
+    options = {"consolidated": False, "storage_options": {"fo": refs.path}}
+    with xr.open_dataset("reference://", engine="zarr", backend_kwargs=options) as back:
+        np.testing.assert_array_equal(back.t.values, ds.t.values)
+        np.testing.assert_array_equal(back.time.values, ds.time.values)

@@ -24,7 +24,7 @@ The guide is docs/python.md.
 from ._dataset import Dataset, Dimension, create, open
 from ._esker import __version__, is_dataset, mpi_library
 from ._progress import progress_bar
-from ._tools import Check, Finding, check, convert
+from ._tools import Check, Finding, References, check, convert, refs
 from ._variable import Variable
 from .errors import FormatError, MissingName, RangeError, RankError
 
@@ -37,6 +37,7 @@ __all__ = [
     "MissingName",
     "RangeError",
     "RankError",
+    "References",
     "Variable",
     "__version__",
     "check",
@@ -46,4 +47,5 @@ __all__ = [
     "mpi_library",
     "open",
     "progress_bar",
+    "refs",
 ]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from ._esker import Handle
+    from ._dataset import Dataset
 
 __all__ = ["Attributes"]
 
@@ -24,10 +24,12 @@ class Attributes(MutableMapping[str, Any]):
     integers, these are stored in the smallest type that holds them.
     """
 
-    __slots__ = ("_handle", "_owner")
+    __slots__ = ("_dataset", "_handle", "_owner")
 
-    def __init__(self, handle: Handle, owner: int | None) -> None:
-        self._handle = handle
+    def __init__(self, dataset: Dataset, owner: int | None) -> None:
+        # A dataset that nobody holds is closed, and these are part of it.
+        self._dataset = dataset
+        self._handle = dataset._handle
         self._owner = owner
 
     def __getitem__(self, name: str) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _esker
 from ._attributes import Attributes
-from ._layout import Filter, storage_of
+from ._layout import Filter, chunk_lengths, filters_text
 from ._variable import Variable
 from .errors import MissingName
 
@@ -39,10 +39,11 @@ class Dimension:
 class Dimensions(Mapping[str, Dimension]):
     """The dimensions of a dataset by name."""
 
-    __slots__ = ("_handle",)
+    __slots__ = ("_dataset", "_handle")
 
-    def __init__(self, handle: _esker.Handle) -> None:
-        self._handle = handle
+    def __init__(self, dataset: Dataset) -> None:
+        self._dataset = dataset
+        self._handle = dataset._handle
 
     def _all(self) -> dict[str, Dimension]:
         return {name: Dimension(name, size, unlimited) for name, size, unlimited in self._handle.dimensions()}
@@ -138,7 +139,7 @@ class Dataset:
     @property
     def dimensions(self) -> Mapping[str, Dimension]:
         """The dimensions by name."""
-        return Dimensions(self._handle)
+        return Dimensions(self)
 
     @property
     def dims(self) -> dict[str, int]:
@@ -153,7 +154,7 @@ class Dataset:
     @property
     def attrs(self) -> Attributes:
         """The global attributes, a mapping."""
-        return Attributes(self._handle, None)
+        return Attributes(self, None)
 
     @property
     def unlimited(self) -> str | None:
@@ -247,7 +248,7 @@ class Dataset:
         attrs: Mapping[str, Any] | None = None,
         fill_value: Any = None,
         fill: bool | None = None,
-        chunks: Sequence[int] | None = None,
+        chunks: int | Sequence[int] | None = None,
         filters: str | Iterable[Filter] | None = None,
     ) -> Variable:
         """Defines a variable over dimensions, slowest first.
@@ -256,13 +257,15 @@ class Dataset:
         data: values to write at once.
         fill_value: what elements are that nobody writes; the attribute ``_FillValue``.
         fill: False saves writing fill values, when every element will be written.
-        chunks, filters: how it is stored: ``filters=["shuffle", ("zstd", 3)]`` (docs/codecs.md).
+        chunks, filters: how it is stored: ``chunks=(1, 90, 90), filters=["shuffle", ("zstd", 3)]``
+            (docs/chunked.md, docs/codecs.md). Filters alone choose the shape of chunks. Variables of a
+            container have filters only.
         """
         if isinstance(dims, str):
             dims = (dims,)
         kind = dtype_name(dtype, name)
         number = self._handle.define_variable(
-            name, kind, list(dims), fill=fill, filters=storage_of(chunks, filters)
+            name, kind, list(dims), fill=fill, chunks=chunk_lengths(chunks), filters=filters_text(filters)
         )
         variable = Variable(self, number)
         self._variables[name] = variable
@@ -419,7 +422,8 @@ def create(
     layout: ``classic`` for a netCDF file, ``log`` for a container (docs/log.md).
     clobber: whether a file of this name is replaced; it stays what it is until define mode ends.
     fill: whether elements that nobody writes are fill values, which costs writing them.
-    hints: how data are moved, under PnetCDF's names (docs/parallel.md).
+    hints: how data are moved, under PnetCDF's names (docs/parallel.md); ``{"esker_chunk_files": "rank"}``
+        makes a folder, with the chunks of each rank in a file of their own (docs/chunked.md).
     comm: an mpi4py communicator, whose ranks have the dataset together.
 
     >>> import esker, tempfile, os

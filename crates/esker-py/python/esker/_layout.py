@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Union
+
+import numpy as np
 
 if TYPE_CHECKING:
     from ._variable import Variable
 
-__all__ = ["Filter", "filters_text", "preferred_chunks", "storage_of"]
+__all__ = ["STORAGE", "Filter", "carried_storage", "chunk_lengths", "filters_text", "preferred_chunks", "storage_of_encoding"]
 
 #: A filter: its name, or its name and parameters (``("zstd", 3)``).
 Filter = Union[str, Sequence[Any]]
@@ -35,15 +38,79 @@ def filters_text(filters: str | Iterable[Filter] | None) -> str | None:
     return " ".join(words) or None
 
 
-def storage_of(
-    chunks: Sequence[int] | None, filters: str | Iterable[Filter] | None
-) -> str | None:
-    """What is asked for a new variable, checked as far as Python can."""
-    if chunks is not None:
-        raise NotImplementedError(
-            "chunked variables are not there yet; filters= works in a container (layout='log')"
-        )
-    return filters_text(filters)
+def chunk_lengths(chunks: int | Sequence[int] | None) -> list[int] | None:
+    """The lengths of chunks as a list of numbers; whether they fit the variable, the library says.
+
+    >>> chunk_lengths((1, 90, 90))
+    [1, 90, 90]
+    >>> chunk_lengths(100)
+    [100]
+    """
+    if chunks is None:
+        return None
+    try:
+        lengths = [operator.index(chunks)] if not hasattr(chunks, "__iter__") else [operator.index(n) for n in chunks]
+    except TypeError:
+        raise TypeError(f"chunks are a length for each dimension, as (1, 90, 90), and not {chunks!r}") from None
+    if any(length < 1 for length in lengths):
+        raise ValueError(f"the lengths of chunks are at least 1, and not {tuple(lengths)}")
+    return lengths
+
+
+#: Keys of an encoding that say how a variable is stored: ours, and those of netCDF4-python and xarray.
+STORAGE = ("chunks", "filters", "chunksizes", "contiguous", "zlib", "complevel", "shuffle", "compression", "fletcher32")
+
+
+def storage_of_encoding(keys: dict[str, Any], name: Any, shape: Sequence[int], kind: np.dtype[Any]) -> dict[str, Any]:
+    """What an encoding says of storage, as ``chunks=`` and ``filters=`` of ``create_variable``.
+
+    ``filters`` is taken as it is. netCDF4's keys become filters: ``zlib=True`` (or ``compression="zlib"``,
+    ``"zstd"``) with ``complevel`` and with ``shuffle``, which is on with them as it is there.
+
+    >>> storage_of_encoding({"zlib": True, "chunksizes": (1, 90)}, "t", (3, 180), np.dtype("f4"))
+    {'chunks': (1, 90), 'filters': ['shuffle', ('deflate', 4)]}
+    """
+    given = {key: keys[key] for key in STORAGE if keys.get(key) is not None}
+    chunks = given.get("chunks", given.get("chunksizes"))
+    filters = given.get("filters")
+    codec = given.get("compression", "zlib" if given.get("zlib") else None)
+    if filters is not None and codec:
+        raise ValueError(f"variable {name!r}: filters and zlib or compression both say how it is compressed: choose one")
+    if not shape and "chunks" not in given and filters is None:
+        # netCDF4 lets whole datasets be asked for compression, with their scalars.
+        return {}
+    if codec is not None:
+        if codec not in ("zlib", "zstd"):
+            raise ValueError(f"variable {name!r}: compression {codec!r} is not one of zlib, zstd; filters= has more")
+        level = int(given.get("complevel", 4))
+        coding = ("deflate" if codec == "zlib" else "zstd", level)
+        wants = given.get("shuffle", True) and kind.itemsize > 1
+        filters = ["shuffle", coding] if wants else [coding]
+        if level == 0 and codec == "zlib":
+            filters = ["shuffle"] if wants else None
+    if chunks is not None and not isinstance(chunks, int) and len(chunks) == len(shape) - 1 and kind.kind == "S":
+        # Text has one dimension more than its strings.
+        chunks = (*chunks, shape[-1])
+    if given.get("contiguous"):
+        if chunks is not None or filters is not None:
+            raise ValueError(f"variable {name!r}: contiguous variables have no chunks and no filters")
+        return {}
+    return {key: value for key, value in (("chunks", chunks), ("filters", filters)) if value is not None}
+
+
+def carried_storage(encoding: dict[str, Any], variable: Any, layout: str) -> dict[str, Any]:
+    """How a variable that our engine opened was stored, if what is written is still like it.
+
+    Only ours: a file whose source was compressed HDF5 stays one that every netCDF program reads.
+    """
+    filters, chunks = encoding.get("filters"), encoding.get("chunksizes")
+    if not isinstance(filters, str) or encoding.get("dtype", variable.dtype) != variable.dtype or not variable.ndim:
+        return {}
+    if layout == "log":
+        return {"filters": filters} if filters else {}
+    if chunks is None or len(chunks) != variable.ndim:
+        return {}
+    return {"chunks": tuple(chunks), **({"filters": filters} if filters else {})}
 
 
 #: Records of at least this many bytes are chunks of their own to dask.
@@ -52,6 +119,9 @@ LARGE_RECORD = 1 << 20
 
 def preferred_chunks(variable: Variable) -> dict[str, int]:
     """How a variable is best read in parts, by dimension; empty if any way is as good."""
+    chunks = variable.chunks
+    if chunks is not None:
+        return dict(zip(variable.dims, chunks))
     shape = variable.shape
     if not variable.is_record or len(shape) < 2 or shape[0] < 2:
         return {}

@@ -80,8 +80,22 @@ def _attribute_lines(title: str, attrs: Any) -> list[str]:
 def variable_text(variable: Variable) -> str:
     """The text of a variable: type, shape, attributes."""
     shape = ", ".join(f"{name}: {size}" for name, size in zip(variable.dims, variable.shape))
-    lines = [f"<esker.Variable {variable.name!r} ({shape}) {variable.dtype}, {_bytes(variable.nbytes)}>"]
-    return "\n".join(lines + _attribute_lines("Attributes:", variable.attrs))
+    stored = "".join(f", {word} {value}" for word, value in _storage(variable))
+    lines = [f"<esker.Variable {variable.name!r} ({shape}) {variable.dtype}, {_bytes(variable.nbytes)}{stored}>"]
+    return "\n".join(lines + _attribute_lines("Attributes:", _told(variable)))
+
+
+def _storage(variable: Variable) -> list[tuple[str, str]]:
+    """How it is stored, if not contiguously and as it is."""
+    chunks, filters = variable.chunks, variable.filters
+    found = [("chunks", "×".join(map(str, chunks)))] if chunks else []
+    return found + ([("filters", filters)] if filters else [])
+
+
+def _told(variable: Variable) -> dict[str, Any]:
+    """Its attributes without those that say how it is stored."""
+    hidden = ("__chunk_shape", "__filters") if variable.chunks or variable.filters else ()
+    return {name: value for name, value in variable.attrs.items() if name not in hidden}
 
 
 _STYLE = (
@@ -125,5 +139,6 @@ def variable_html(variable: Variable) -> str:
     """The variable in a notebook."""
     rows = [("type", str(variable.dtype)), ("size", _bytes(variable.nbytes))]
     rows += [("dimension", f"{name}: {size}") for name, size in zip(variable.dims, variable.shape)]
-    attrs = [(name, _short(value, 200)) for name, value in variable.attrs.items()]
+    rows += _storage(variable)
+    attrs = [(name, _short(value, 200)) for name, value in _told(variable).items()]
     return f"{_STYLE}<div class=esker><b>esker.Variable</b> {escape(variable.name)}{_table(rows)}{_section('Attributes', attrs, True)}</div>"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from . import _esker
 
-__all__ = ["Check", "Finding", "check", "convert"]
+__all__ = ["Check", "Finding", "References", "check", "convert", "refs"]
 
 
 @dataclass(frozen=True)
@@ -107,4 +108,71 @@ def convert(
         canonical=canonical,
         history=history,
         progress=progress,
+    )
+
+
+@dataclass(frozen=True)
+class References:
+    """References that were written. Goes wherever a path goes."""
+
+    path: str
+    #: ``json`` or ``parquet``.
+    form: str
+    #: Where they say that the file is.
+    url: str
+    #: The variables that can be read, and the number of their chunks.
+    variables: dict[str, int]
+    #: The variables that cannot, and why.
+    left_out: dict[str, str]
+    #: What a reader should know of variables.
+    notes: dict[str, str]
+
+    def __fspath__(self) -> str:
+        return self.path
+
+
+def refs(
+    path: str | os.PathLike[str],
+    out: str | os.PathLike[str] | None = None,
+    *,
+    form: str | None = None,
+    url: str | None = None,
+    relative: bool = False,
+    variables: Sequence[str] = (),
+    inline: int = 32,
+    overwrite: bool = True,
+    progress: Any = None,
+) -> References:
+    """Writes references, with which plain xarray and Zarr read a file without Esker (``esker refs``).
+
+    out: the references, ``.json`` or ``.parq``; beside the file without it.
+    form: ``json`` or ``parquet``, where the name does not say it.
+    url: where the file will be, as fsspec understands it; without it, where it is.
+    relative: the path from the directory of the references, for files that move together.
+    variables: these only.
+    inline: record variables of at most so many bytes in a record are copied into the references.
+
+    Variables that cannot be read so, because Zarr lacks their filters, are left out, with a warning.
+    docs/refs.md tells how they are opened.
+    """
+    where, form, url, found, left_out = _esker.refs(
+        os.fspath(path),
+        None if out is None else os.fspath(out),
+        form=form,
+        url=url,
+        relative=relative,
+        variables=[variables] if isinstance(variables, str) else list(variables),
+        inline=inline,
+        overwrite=overwrite,
+        progress=progress,
+    )
+    for name, why in left_out:
+        warnings.warn(f"{os.fspath(path)}: variable {name!r} is left out: {why}", stacklevel=2)
+    return References(
+        os.fspath(where),
+        form,
+        url,
+        {name: chunks for name, chunks, _, _ in found},
+        dict(left_out),
+        {name: note for name, _, _, note in found if note},
     )

@@ -92,7 +92,7 @@ class Variable:
     @property
     def attrs(self) -> Attributes:
         """Its attributes, a mapping."""
-        return Attributes(self._handle, self._id)
+        return Attributes(self._dataset, self._id)
 
     @property
     def fill_value(self) -> Any:
@@ -101,9 +101,16 @@ class Variable:
 
     @property
     def filters(self) -> str | None:
-        """The filters that its values go through, as ``shuffle zstd,3``."""
-        attrs = self.attrs
-        return attrs["__filters"] if "__filters" in attrs else None
+        """The filters that its values go through, as ``shuffle zstd,3``; None if there are none."""
+        return self._handle.filters(self._id)
+
+    @property
+    def chunks(self) -> tuple[int, ...] | None:
+        """The shape of its chunks; None if it is contiguous.
+
+        Where only filters were asked for, the shape is there when definitions have ended.
+        """
+        return self._handle.chunks(self._id)
 
     def __len__(self) -> int:
         shape = self.shape

@@ -13,6 +13,7 @@ from xarray.coding import strings
 
 from . import _dataset
 from ._dataset import Dataset
+from ._layout import STORAGE, carried_storage, storage_of_encoding
 from .errors import FormatError
 
 __all__ = ["write"]
@@ -54,11 +55,17 @@ def write(
     exists = os.path.exists(path)
     if append_dim is not None and exists:
         encoding = _as_in_file(path, append_dim, encoding)
-    storage = {name: {key: keys.pop(key, None) for key in ("chunks", "filters")} for name, keys in encoding.items()}
+    asked = {name: {key: keys.pop(key, None) for key in STORAGE} for name, keys in encoding.items()}
     variables, attrs = conventions.encode_dataset_coordinates(dataset)
     for name, keys in encoding.items():
         variables[name].encoding = keys
     encoded = {name: _encoded(variable, name, name in encoding) for name, variable in variables.items()}
+    storage = {
+        name: storage_of_encoding(asked[name], name, variable.shape, variable.dtype)
+        if name in asked
+        else carried_storage(variables[name].encoding, variable, layout)
+        for name, variable in encoded.items()
+    }
     if mode == "a" and exists:
         target = _dataset.open(path, "r+", hints=hints)
     else:
@@ -80,7 +87,9 @@ def _as_in_file(path: str, dim: str, encoding: dict[Any, dict[str, Any]]) -> dic
             raise ValueError(f"{path}: nothing can be appended along {dim!r}, which is not its unlimited dimension")
         for name, variable in there.variables.items():
             keys = {key: value for key, value in variable.encoding.items() if key not in FOREIGN}
-            if name in encoding and encoding[name] != keys:
+            # How it is stored stays, whatever is said of that, so that every call may say the same.
+            given = {key: value for key, value in encoding.get(name, {}).items() if key not in STORAGE}
+            if given and given != keys:
                 raise ValueError(f"{path}: variable {name!r} is there already, in the encoding that it has")
             found[name] = keys
     return found
@@ -100,13 +109,22 @@ def _unlimited(dataset: xr.Dataset, given: Any, append_dim: str | None) -> set[s
 
 def _encoded(variable: xr.Variable, name: Any, asked: bool) -> xr.Variable:
     """The variable as numbers and chars, by xarray's own rules."""
-    variable = conventions.encode_cf_variable(variable, name=name)
+    variable = _not_objects(conventions.encode_cf_variable(variable, name=name), name)
     for coder in (strings.EncodedStringCoder(allows_unicode=False), strings.CharacterArrayCoder()):
         variable = coder.encode(variable, name=name)
     left = set(variable.encoding) - FOREIGN - {"dtype", "unlimited_dims"}
     if asked and left:
         raise ValueError(f"variable {name!r}: unknown encoding {', '.join(sorted(left))}")
     return variable
+
+
+def _not_objects(variable: xr.Variable, name: Any) -> xr.Variable:
+    """Text that a file was decoded to are objects, of which xarray finds the type."""
+    try:
+        from xarray.backends.common import ensure_dtype_not_object
+    except ImportError:
+        return variable  # older ones have done it
+    return ensure_dtype_not_object(variable, name=name)
 
 
 def _define(

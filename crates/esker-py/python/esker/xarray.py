@@ -1,7 +1,7 @@
 """xarray: the engine ``"esker"``, and ``ds.esker.to_netcdf(...)``.
 
 ``xarray.open_dataset("run.nc", engine="esker")`` works when the package is installed; it opens classic
-files (CDF-1, 2, 5) and containers. Arrays are lazy; threads read them at the same time, without a
+files (CDF-1, 2, 5), with chunked variables too, and containers. Arrays are lazy; threads read them at the same time, without a
 lock. After ``import esker.xarray`` datasets have an accessor that writes, also CDF-5, which xarray
 itself cannot.
 """
@@ -52,8 +52,13 @@ class _Store(AbstractDataStore):
         encoding: dict[str, Any] = {"source": self._path, "original_shape": variable.shape, "dtype": variable.dtype}
         if chunks := preferred_chunks(variable):
             encoding["preferred_chunks"] = chunks
-        if (filters := attrs.pop("__filters", None)) is not None:
-            encoding["filters"] = filters
+        chunked, filters = variable.chunks, variable.filters
+        if chunked is not None:
+            attrs.pop("__chunk_shape", None)
+            encoding["chunksizes"] = chunked
+        if chunked is not None or filters is not None:
+            attrs.pop("__filters", None)
+            encoding["filters"] = filters or ""
         for name, value in attrs.items():
             # A fill value is one value to xarray, of text too.
             if name in ("_FillValue", "missing_value") and isinstance(value, str) and variable.dtype.kind == "S":
@@ -181,7 +186,9 @@ class EskerAccessor:
         format: ``cdf5`` stores every integer type exactly; ``cdf2`` and ``cdf1`` only what fits theirs.
         layout: ``log`` makes a container.
         encoding: for each variable, as in xarray (``dtype``, ``_FillValue``, ``scale_factor``, ``units``, …),
-            and ``chunks``, ``filters``.
+            and how it is stored: ``chunks`` and ``filters`` as in ``create_variable``, or netCDF4's names:
+            ``chunksizes``, ``zlib``, ``complevel``, ``shuffle``, ``compression`` (zlib or zstd). Without an
+            encoding a variable that engine "esker" opened keeps its chunks and filters.
         unlimited_dims: the dimension that can grow; by default the one that it came with.
         append_dim: writes behind the records that are there, in the encoding that the file has.
         sync: whether it is safe from power loss when the call returns.

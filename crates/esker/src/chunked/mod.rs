@@ -349,6 +349,8 @@ impl Dataset {
             }
         };
         self.report = report;
+        // Room for chunks may have moved the records that these are for.
+        self.follow_moves(requests);
         if outcome.is_ok() {
             outcome = self.move_alone_classic(requests);
         }

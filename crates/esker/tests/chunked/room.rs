@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use esker::{
     Communicator, CreateOptions, Dataset, DimLen, Error, ExternalType, Hints, OpenOptions,
-    Selection,
+    Requests, Selection,
 };
 
 use crate::bounded::on_ranks;
@@ -87,6 +87,37 @@ fn when_the_room_is_full_more_is_made() {
             comm.barrier().unwrap();
             ds.close().unwrap();
             check(&Dataset::open(&path).unwrap(), 100);
+        });
+    }
+}
+
+#[test]
+fn a_wait_that_makes_room_writes_its_records_behind_it() {
+    for (ranks, together) in [(1, false), (1, true), (3, true)] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.nc");
+        on_ranks(ranks, move |comm| {
+            let mut ds = create(&comm, &path, Hints::default(), false);
+            let begin = ds.header().layout.record_begin;
+            for record in 0..40 {
+                let (me, ranks) = (comm.rank() as u64, comm.size() as u64);
+                let count = (ROWS - me).div_ceil(ranks);
+                let mine = Selection::strided(&[record, me], &[1, count], &[1, ranks]);
+                let values: Vec<f64> = (0..count).map(|i| value(record, me + i * ranks)).collect();
+                let mut queue = Requests::new();
+                for name in ["c", "trad"] {
+                    ds.iput(&mut queue, ds.var(name).unwrap(), &mine, &values).unwrap();
+                }
+                match together {
+                    true => ds.wait_all(&mut queue).unwrap(),
+                    false => ds.wait(&mut queue).unwrap(),
+                }
+            }
+            assert_ne!(ds.header().layout.record_begin, begin, "nothing moved");
+            check(&ds, 40);
+            comm.barrier().unwrap();
+            ds.close().unwrap();
+            check(&Dataset::open(&path).unwrap(), 40);
         });
     }
 }

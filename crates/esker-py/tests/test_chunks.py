@@ -1,0 +1,182 @@
+"""Chunked variables of classic files: NumPy sees arrays, and every tool sees a classic file."""
+
+import os
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
+import netCDF4
+import numpy as np
+import pytest
+from conftest import TYPES
+
+import esker
+
+
+def values_of(kind, shape):
+    numbers = np.arange(np.prod(shape)).reshape(shape)
+    if kind == "S1":
+        return (numbers % 26 + 65).astype("u1").view("S1")
+    return (numbers % 120).astype(kind)
+
+
+def grid(ds, records=None):
+    ds.create_dimension("time", records)
+    ds.create_dimension("y", 18)
+    ds.create_dimension("x", 36)
+    return ("time", "y", "x")
+
+
+@pytest.mark.parametrize("kind", TYPES)
+def test_all_types_are_indexed_as_numpy(path, kind):
+    values = values_of(kind, (7, 18, 36))
+    with esker.create(path) as ds:
+        v = ds.create_variable("v", kind, grid(ds), chunks=(2, 5, 9), filters=[("deflate", 4)])
+        v[:] = values
+        v[3, ::2, 5:30:3] = values[2, ::2, 5:30:3]
+        v[[0, 6], :, 4] = values[[1, 5], :, 4]
+    values = values.copy()
+    values[3, ::2, 5:30:3] = values[2, ::2, 5:30:3]
+    values[[0, 6], :, 4] = values[[1, 5], :, 4]
+    with esker.open(path) as ds:
+        v = ds["v"]
+        assert v.chunks == (2, 5, 9) and v.filters == "deflate,4" and v.shape == (7, 18, 36)
+        for key in (
+            ..., 0, -1, (slice(None), 3), (slice(1, 6, 2), slice(None, None, -1)), (2, 17, 35), (..., [3, 1, 30]),
+            (slice(0, 0),), (np.arange(7) % 2 == 0, 4), ([0, 6], [1, 2], [35, 0]),
+        ):  # fmt: skip
+            np.testing.assert_array_equal(v[key], values[key])
+        np.testing.assert_array_equal(v.oindex[[6, 0], :, [1, 2]], values[np.ix_([6, 0], range(18), [1, 2])])
+
+
+def test_the_file_is_a_classic_one_to_others(path):
+    with esker.create(path, format="cdf2") as ds:
+        v = ds.create_variable("v", "f4", grid(ds), chunks=(1, 9, 9), filters="shuffle zstd,3", attrs={"units": "K"})
+        v[:] = np.ones((2, 18, 36))
+        ds.create_variable("x", "f4", "x", data=np.arange(36))
+    with netCDF4.Dataset(path) as nc:
+        assert nc["x"][:].tolist() == list(range(36)) and nc["v"].units == "K" and nc["v"].shape == ()
+
+
+def test_filters_alone_choose_a_shape_and_chunks_alone_have_none(path):
+    with esker.create(path) as ds:
+        dims = grid(ds)
+        a = ds.create_variable("a", "f4", dims, filters=["shuffle", ("zstd", 3)])
+        b = ds.create_variable("b", "f4", dims, chunks=(1, 9, 9))
+        c = ds.create_variable("c", "f4", dims)
+        d = ds.create_variable("d", "f4", "x", chunks=10)
+        assert (a.chunks, b.chunks, c.chunks) == (None, (1, 9, 9), None)
+        ds.enddef()
+        assert a.chunks == (1, 18, 36) and a.filters == "shuffle zstd,3"
+        assert b.chunks == (1, 9, 9) and b.filters is None
+        assert c.chunks is None and c.filters is None and d.chunks == (10,)
+        assert "chunks 1×18×36, filters shuffle zstd,3" in repr(a) and "__" not in repr(a)
+        assert "1×9×9" in b._repr_html_() and "chunks" not in repr(c)
+
+
+def test_what_nobody_wrote_is_the_fill_value(path):
+    with esker.create(path) as ds:
+        v = ds.create_variable("v", "i4", grid(ds), chunks=(1, 9, 9), filters="zstd,1", fill_value=-5)
+        v[2, :9, :9] = 1
+        assert v.shape[0] == 3
+        assert (v[0] == -5).all() and (v[2, :9, :9] == 1).all() and (v[2, 9:] == -5).all()
+        assert v.masked[2].mask.sum() == 18 * 36 - 81
+
+
+@pytest.mark.parametrize(
+    ("keywords", "sentence"),
+    [
+        ({"chunks": (1, 9)}, 'chunked variable "v"'),
+        ({"chunks": (0, 9, 9)}, "at least 1"),
+        ({"filters": "zstdd,3"}, "zstdd"),
+        ({"filters": ["zfp"]}, 'chunked variable "v"'),
+        ({"chunks": (2**31, 1, 1)}, 'chunked variable "v"'),
+    ],
+)
+def test_what_cannot_be_is_a_value_error(path, keywords, sentence):
+    with pytest.raises(ValueError, match=sentence), esker.create(path) as ds:
+        ds.create_variable("v", "i4", grid(ds), **keywords)
+    assert not os.path.exists(path)
+
+
+def test_containers_and_scalars_have_no_chunks(tmp_path):
+    with pytest.raises(ValueError, match="container"), esker.create(tmp_path / "a.esk", layout="log") as ds:
+        ds.create_variable("v", "i4", grid(ds), chunks=(1, 9, 9))
+    with pytest.raises(ValueError, match="scalar"), esker.create(tmp_path / "a.nc") as ds:
+        ds.create_variable("v", "i4", filters="zstd,3")
+    with pytest.raises(TypeError, match="a length for each"), esker.create(tmp_path / "a.nc") as ds:
+        ds.create_variable("v", "i4", grid(ds), chunks="auto")
+
+
+def test_long_transfers_write_each_chunk_once(path):
+    # 96 MB go in pieces of 32 MiB, which end where chunks do.
+    values = np.arange(30 * 800 * 1000, dtype="f4").reshape(30, 800, 1000)
+    told = []
+    with esker.create(path, fill=False) as ds:
+        for name, size in zip("zyx", values.shape):
+            ds.create_dimension(name, size)
+        v = ds.create_variable("v", "f4", tuple("zyx"), chunks=(7, 300, 300))
+        v.write(..., values, progress=lambda done, total: told.append(done))
+    assert len(told) > 1 and told[-1] == values.nbytes
+    chunks = 5 * 3 * 4 * 7 * 300 * 300 * 4
+    # With a piece that ends inside of chunks, these would be there twice.
+    assert os.path.getsize(path) < chunks * 1.05
+    with esker.open(path) as ds:
+        np.testing.assert_array_equal(ds["v"][...], values)
+        np.testing.assert_array_equal(ds["v"][::-1, 1::2], values[::-1, 1::2])
+
+
+def test_threads_share_a_dataset_and_datasets_pickle(path):
+    values = values_of("f8", (40, 18, 36))
+    with esker.create(path) as ds:
+        ds.create_variable("v", "f8", grid(ds), chunks=(4, 9, 9), filters="shuffle deflate,1")[:] = values
+    with esker.open(path) as ds, ThreadPoolExecutor(8) as pool:
+        for n, got in enumerate(pool.map(lambda n: ds["v"][n % 40, n % 18 :], range(400))):
+            np.testing.assert_array_equal(got, values[n % 40, n % 18 :])
+        again = pickle.loads(pickle.dumps(ds["v"]))
+        assert again.chunks == (4, 9, 9)
+        np.testing.assert_array_equal(again[7], values[7])
+
+
+def test_records_are_appended_and_changed(path):
+    values = values_of("f4", (9, 18, 36))
+    with esker.create(path) as ds:
+        v = ds.create_variable("v", "f4", grid(ds), chunks=(2, 9, 36), filters="zstd,3")
+        t = ds.create_variable("time", "f8", "time")
+        for n in range(4):
+            v.append(values[n])
+            t[n] = n
+    for n in range(4, 9):
+        with esker.open(path, "r+") as ds:
+            ds.put("v", slice(n, n + 1), values[n : n + 1])
+            ds.put("time", slice(n, n + 1), np.array([float(n)]))
+            ds.wait()
+    with esker.open(path) as ds:
+        np.testing.assert_array_equal(ds["v"][:], values)
+        assert ds["time"][:].tolist() == list(range(9))
+    assert esker.check(path, read_data=True)
+
+
+def test_a_damaged_chunk_is_named(path):
+    with esker.create(path) as ds:
+        ds.create_dimension("x", 4000)
+        ds.create_variable("v", "i4", "x", chunks=1000)[:] = np.arange(4000)
+    with open(path, "r+b") as file:
+        found = file.read().rindex((3500).to_bytes(4, "big"))
+        file.seek(found)
+        file.write(b"\xff\xff")
+    with esker.open(path) as ds:
+        assert ds["v"][0] == 0
+        with pytest.raises(ValueError, match='chunked variable "v"'):
+            ds["v"][3000:]
+
+
+def test_the_sub_filed_form_is_a_folder(tmp_path):
+    values = values_of("f4", (3, 18, 36))
+    with esker.create(tmp_path / "run", hints={"esker_chunk_files": "rank"}) as ds:
+        ds.create_variable("v", "f4", grid(ds), chunks=(1, 9, 9), filters="zstd,3")[:] = values
+    assert (tmp_path / "run" / "data.nc").is_file() and esker.is_dataset(tmp_path / "run")
+    with esker.open(tmp_path / "run") as ds:
+        np.testing.assert_array_equal(ds["v"][:], values)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(ds))["v"][1], values[1])
+    (tmp_path / "other").mkdir()
+    assert not esker.is_dataset(tmp_path / "other")
