@@ -50,6 +50,19 @@ with esker.open("waves.nc", "r+") as change:
 assert abs(float(last.max())) <= 1 and first.shape == (91, 180)
 
 # %% [markdown]
+# Chunks that go through filters make a file smaller; to programs the variable is what it always was.
+
+# %%
+with esker.create("small.nc") as small:
+    small.create_dimension("time")
+    small.create_dimension("x", 10_000)
+    wave = small.create_variable("wave", "f4", ("time", "x"), chunks=(1, 5_000), filters=["shuffle", ("zstd", 3)])
+    for step in range(3):
+        wave.append(np.round(np.sin(np.arange(10_000) / 1000 + step), 3))
+    print(wave)
+assert esker.open("small.nc")["wave"].shape == (3, 10_000) and esker.check("small.nc", read_data=True)
+
+# %% [markdown]
 # A container takes writes as fast as they come, keeps every version, and compresses.
 
 # %%

@@ -50,3 +50,13 @@ for month, part in ds.groupby("time.month"):
 with xr.open_mfdataset("month*.nc", engine="esker") as year:
     print(year)
     assert year.sizes["time"] == 60
+
+# %% [markdown]
+# Compressed, in a file that is still a classic one: chunks and filters by our names or netCDF4's. dask takes the
+# file's chunks for its own.
+
+# %%
+ds.esker.to_netcdf("small.nc", encoding={"t": {"chunksizes": (5, 90, 360), "zlib": True, "complevel": 1}})
+with xr.open_dataset("small.nc", engine="esker", chunks={}) as small:
+    assert small.t.chunks[1] == (90, 90) and small.t.encoding["filters"] == "shuffle deflate,1"
+    assert bool((small.t == ds.t).all())

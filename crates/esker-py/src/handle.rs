@@ -356,16 +356,18 @@ impl Handle {
         let ids = ids.map_err(|(name, hint)| self.no_such("dimension", &name, &hint, py))?;
         self.free(py, || {
             self.shared.define(|define| {
-                let var = define.add_var(name, ty, &ids)?;
-                if let Some(fill) = fill {
-                    define.set_fill(var, fill_mode(fill))?;
-                }
-                if let Some(chunks) = &chunks {
-                    define.set_chunks(var, chunks)?;
-                }
-                if let Some(filters) = &filters {
-                    define.set_filters(var, filters)?;
-                }
+                let var = define.add_var_with(name, ty, &ids, |define, var| {
+                    if let Some(fill) = fill {
+                        define.set_fill(var, fill_mode(fill))?;
+                    }
+                    if let Some(chunks) = &chunks {
+                        define.set_chunks(var, chunks)?;
+                    }
+                    match &filters {
+                        Some(filters) => define.set_filters(var, filters),
+                        None => Ok(()),
+                    }
+                })?;
                 Ok(var.0)
             })
         })

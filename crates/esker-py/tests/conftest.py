@@ -35,13 +35,14 @@ def path(tmp_path):
     return str(tmp_path / "a.nc")
 
 
-@pytest.fixture(scope="session")
-def cube(tmp_path_factory):
+@pytest.fixture(scope="session", params=["contiguous", "chunked"])
+def cube(request, tmp_path_factory):
     """A file with one variable of four dimensions, and the array that is in it."""
+    storage = {"chunks": (2, 3, 6, 4), "filters": "shuffle zstd,1"} if request.param == "chunked" else {}
     path = str(tmp_path_factory.mktemp("cube") / "cube.nc")
     values = np.arange(5 * 4 * 6 * 7, dtype="i4").reshape(5, 4, 6, 7)
     with esker.create(path) as ds:
         for name, size in zip("tzyx", values.shape):
             ds.create_dimension(name, None if name == "t" else size)
-        ds.create_variable("v", "i4", tuple("tzyx"), data=values)
+        ds.create_variable("v", "i4", tuple("tzyx"), data=values, **storage)
     return path, values

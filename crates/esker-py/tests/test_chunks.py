@@ -96,6 +96,14 @@ def test_what_cannot_be_is_a_value_error(path, keywords, sentence):
     with pytest.raises(ValueError, match=sentence), esker.create(path) as ds:
         ds.create_variable("v", "i4", grid(ds), **keywords)
     assert not os.path.exists(path)
+    # And nothing of it stays.
+    with esker.create(path) as ds:
+        dims = grid(ds)
+        with pytest.raises(ValueError, match=sentence):
+            ds.create_variable("v", "i4", dims, **keywords)
+        assert "v" not in ds
+        ds.create_variable("v", "i4", dims, chunks=(1, 9, 9), filters="zstd,3")[0] = 1
+    assert (esker.open(path)["v"][:] == 1).all()
 
 
 def test_containers_and_scalars_have_no_chunks(tmp_path):

@@ -209,6 +209,30 @@ impl Define {
         Ok(var)
     }
 
+    /// Defines a variable and, by `describe`, what belongs to it (chunks, filters, attributes): all of
+    /// it, or nothing if that fails.
+    pub fn add_var_with(
+        &mut self,
+        name: &str,
+        ty: ExternalType,
+        dims: &[DimId],
+        describe: impl FnOnce(&mut Define, VarId) -> Result<()>,
+    ) -> Result<VarId> {
+        let var = self.add_var(name, ty, dims)?;
+        let described = describe(self, var);
+        // New variables are the last ones, of the file too.
+        if described.is_err() && self.schema.vars.len() == var.0 + 1 {
+            self.schema.vars.remove(var.0);
+            self.fills.truncate(var.0);
+            if let Some(file) = &mut self.file_order
+                && file.schema.vars.len() == var.0 + 1
+            {
+                file.schema.vars.remove(var.0);
+            }
+        }
+        described.map(|()| var)
+    }
+
     /// Sets an attribute of the dataset ([`Owner::Global`]) or of a variable.
     pub fn put_attr(
         &mut self,

@@ -49,6 +49,26 @@ fn filters_that_do_not_fit_are_refused_at_once() {
 }
 
 #[test]
+fn a_variable_that_cannot_be_stored_as_asked_is_not_defined() {
+    let mut def = in_memory();
+    let x = def.add_dim("x", DimLen::Fixed(100)).unwrap();
+    let asked = def.add_var_with("v", ExternalType::Int, &[x], |def, v| {
+        def.set_chunks(v, &[10])?;
+        def.set_filters(v, "f32")
+    });
+    refused(asked, "f32");
+    assert!(def.schema().var("v").is_none());
+    let v = def.add_var_with("v", ExternalType::Int, &[x], |def, v| {
+        def.set_chunks(v, &[10])?;
+        def.set_filters(v, "zstd,3")
+    });
+    let (v, mut ds) = (v.unwrap(), def.enddef().unwrap());
+    ds.put(v, &Selection::all(), &[7; 100]).unwrap();
+    assert_eq!(ds.chunking(v).unwrap().chunk, [10]);
+    assert_eq!(ds.get::<i32>(v, &Selection::element(&[99])).unwrap(), [7]);
+}
+
+#[test]
 fn shapes_that_do_not_fit_are_refused_at_once() {
     let mut def = in_memory();
     let x = def.add_dim("x", DimLen::Fixed(1 << 30)).unwrap();
