@@ -53,12 +53,18 @@ pub(crate) fn write(
                     define.add_decomposed_var(name, ty, &over[..records], ids[map])?
                 }
             });
+            let records = var.dims.first().is_some_and(|d| plan.dims[*d].len.is_none());
             if layout == Layout::Chunked && !var.chunk.is_empty() {
                 let id = vars[number];
                 define.set_chunks(id, &var.chunk)?;
                 if !plan.pipeline.is_empty() {
                     define.set_filters(id, &plan.pipeline)?;
                 }
+            } else if layout == Layout::Chunked && records {
+                // Records of small variables are chunks as they are, as in HDF5: then no records
+                // are in the way of the others' chunks.
+                let chunk = var.dims.iter().map(|d| plan.dims[*d].len.unwrap_or(1));
+                define.set_chunks(vars[number], &chunk.collect::<Vec<u64>>())?;
             }
         }
         Ok(define.enddef().map_err(esker::Error::from)?)

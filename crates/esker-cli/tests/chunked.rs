@@ -359,3 +359,31 @@ for name in sys.argv[1:]:
     let output = output.expect("python starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+#[test]
+fn chunks_in_files_of_their_own_are_copied_and_checked() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = |name: &str| directory.path().join(name);
+    mixed(&file("in.nc"));
+    let ended = common::esker(&["copy", "--auto", "--smallest=0", "--no-history"])
+        .args([file("in.nc"), file("folder.nc")])
+        .env("PNETCDF_HINTS", "esker_chunk_files=rank")
+        .output()
+        .expect("it starts");
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    assert!(file("folder.nc").is_dir());
+    same(&file("in.nc"), &file("folder.nc"));
+    good(&["check", "-q", text(&file("folder.nc"))]);
+    copy(&["--contiguous"], &file("folder.nc"), &file("back.nc"));
+    assert_eq!(std::fs::read(file("back.nc")).ok(), std::fs::read(file("in.nc")).ok());
+    let names = std::fs::read_dir(file("folder.nc")).expect("the folder");
+    let names = names.map(|entry| entry.expect("an entry").path());
+    let chunks =
+        names.into_iter().find(|p| p.to_string_lossy().contains("chunks.")).expect("chunks");
+    let mut bytes = std::fs::read(&chunks).expect("its bytes");
+    bytes[1] ^= 1;
+    std::fs::write(&chunks, bytes).expect("written");
+    let ended = run(&["check", text(&file("folder.nc"))]);
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.out.contains("file 1: chunk 0"), "{}", ended.out);
+}

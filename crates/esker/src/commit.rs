@@ -91,21 +91,23 @@ pub(crate) fn create(base: &Base, new: &New<'_>) -> Result<Committed> {
         new.write_tables(base, &*file)?;
         Ok(file)
     })?;
-    let mut file = base.agree(opened(base, &name, created))?;
-    let spread = match disk {
-        None => None,
+    let file = opened(base, &name, created);
+    let (file, spread): (Result<Arc<dyn File>>, _) = match disk {
+        None => (file, None),
         Some((groups, disk)) => {
             // Before the file that names them.
-            let spread = Spread::new(base, file.clone(), (header, disk), groups.clone());
+            let spread = Spread::new(base, base.agree(file)?, (header, disk), groups.clone());
             base.agree(spread.make(base))?;
             let spread = Arc::new(spread);
-            file = spread.clone();
-            Some(spread)
+            (Ok(spread.clone()), Some(spread))
         }
     };
-    let filled = fill_new_fixed(&*file, header, 0, fills, base)
-        .and_then(|()| write_maps(&*file, header, maps));
-    base.agree(filled)?;
+    let filled = file.and_then(|file| {
+        fill_new_fixed(&*file, header, 0, fills, base)?;
+        write_maps(&*file, header, maps)?;
+        Ok(file)
+    });
+    let file = base.agree(filled)?;
     if let Some(spread) = &spread {
         base.agree(spread.name(base))?;
         spread.are_named();

@@ -59,19 +59,14 @@ pub fn copy_together(
     });
     let root = comm.rank() == 0;
     let renamed = done.and_then(|copied| {
-        match (root, is_container) {
-            (false, _) => {}
-            (true, true) => container::rename(options, &name, &output)?,
-            (true, false) => super::rename(&name, &output, options)?,
+        if root {
+            super::rename(&name, &output, options)?;
         }
         Ok(copied)
     });
     if renamed.is_err() && root {
         // The error that counts is the one that we have.
-        let _ = match is_container {
-            true => container::remove_tree(&**store, &name).is_ok(),
-            false => store.remove(&name).is_ok(),
-        };
+        let _ = container::remove(&**store, &name);
     }
     comm.barrier().map_err(Error::from)?;
     renamed
@@ -101,7 +96,7 @@ fn create(
         .comm(comm.clone());
     let mut define = Dataset::create(name, create)?;
     // Everyone grows rank 0's file.
-    let name = define.path().to_path_buf();
+    let name = super::grown(&define);
     for dim in &plan.schema.dims {
         define.add_dim(&dim.name, dim.len)?;
     }
@@ -123,7 +118,7 @@ fn create(
     }
     let made = define.enddef().map_err(Error::from);
     if made.is_err() && comm.rank() == 0 {
-        let _ = options.store.remove(&name);
+        let _ = container::remove(&*options.store, &name);
     }
     Ok((made?, name))
 }

@@ -10,7 +10,7 @@ use esker::{
 };
 
 use super::arrays::together;
-use super::{Copied, CopyError, CopyOptions, growing, history, target};
+use super::{Copied, CopyError, CopyOptions, container, growing, grown, history, target};
 use crate::blocks::{Block, blocks};
 use crate::progress::Progress;
 
@@ -61,7 +61,7 @@ pub fn canonical(
         .comm(comm.clone());
     let mut define = Dataset::create(&name, create)?;
     // Everyone grows rank 0's file.
-    let name = define.path().to_path_buf();
+    let name = grown(&define);
     let done = define_canonical(&source, &mut define, options)
         .and_then(|pairs| Ok((pairs, define.enddef().map_err(Error::from)?)))
         .and_then(|(pairs, mut target)| {
@@ -82,7 +82,7 @@ pub fn canonical(
     });
     if renamed.is_err() && comm.rank() == 0 {
         // The error that counts is the one that we have.
-        let _ = store.remove(&name);
+        let _ = container::remove(&**store, &name);
     }
     comm.barrier().map_err(Error::from)?;
     renamed

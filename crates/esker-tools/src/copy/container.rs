@@ -90,7 +90,7 @@ pub(super) fn rename(options: &CopyOptions, name: &Path, output: &Path) -> Resul
             let _ = moved(&old, output);
             return Err(error.into());
         }
-        remove_tree(store, &old)?;
+        remove(store, &old)?;
     } else {
         moved(name, output)?;
     }
@@ -100,8 +100,16 @@ pub(super) fn rename(options: &CopyOptions, name: &Path, output: &Path) -> Resul
     Ok(())
 }
 
+/// Removes a file or a folder.
+pub(super) fn remove(store: &dyn Store, path: &Path) -> esker::Result<()> {
+    match store.is_dir(path)? {
+        true => remove_tree(store, path),
+        false => Ok(store.remove(path)?),
+    }
+}
+
 /// Removes a container, whatever is in it.
-pub(super) fn remove_tree(store: &dyn Store, path: &Path) -> esker::Result<()> {
+fn remove_tree(store: &dyn Store, path: &Path) -> esker::Result<()> {
     for name in store.names_in(path)? {
         let inside = path.join(name);
         match store.is_dir(&inside)? {

@@ -240,9 +240,23 @@ fn finish(
     rename(name, output, options)
 }
 
+/// Where an output grows that is being defined: the file, or the folder of one whose chunks are in
+/// files of their own.
+fn grown(define: &esker::Define) -> PathBuf {
+    let path = define.path();
+    let is_growing = |path: &&Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.contains(".esker-copy-")
+    };
+    path.parent().filter(is_growing).unwrap_or(path).to_path_buf()
+}
+
 /// Gives the output its name.
 fn rename(name: &Path, output: &Path, options: &CopyOptions) -> Result<(), CopyError> {
     let store = &options.store;
+    if store.is_dir(name).map_err(Error::from)? {
+        return container::rename(options, name, output);
+    }
     esker::clear_journal(&**store, output)?;
     store.rename(name, output).map_err(Error::from)?;
     if options.sync {

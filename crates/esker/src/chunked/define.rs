@@ -138,11 +138,11 @@ pub(crate) fn physical(
     Ok(Some(Placing { schema, layout, heap, blocks, moved, stem }))
 }
 
-/// Room for a new variable before traditional records: a quarter of it, or of one group. When that is
+/// Room for a new variable before traditional records: half of it, or of one group. When that is
 /// not enough, more is made.
 fn room_of(wanted: &Wanted) -> u64 {
     let grid = &wanted.chunking.grid;
-    grid.bytes.saturating_mul(grid.per_group) / 4
+    grid.bytes.saturating_mul(grid.per_group) / 2
 }
 
 /// The chunked variables of a definition.
