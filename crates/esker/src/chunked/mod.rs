@@ -19,7 +19,7 @@ mod stored;
 mod tables;
 mod write;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use esker_codec::{Chunk, Pipeline, Scratch};
 use esker_format::chunked::{Anchor, Grid, from_file, heap_of};
@@ -156,6 +156,8 @@ pub(crate) struct Chunked {
     pub(crate) files: Option<Box<SubFiles>>,
     cache: Mutex<Cache>,
     scratch: Mutex<Vec<Scratch>>,
+    /// Memory of chunks that were read: fresh memory costs as much as decoding into it.
+    buffers: Mutex<Vec<Vec<u8>>>,
     /// Whether records were written of a variable since its attribute was.
     pub(crate) grown: bool,
 }
@@ -205,9 +207,9 @@ impl Chunked {
         let space = Space::new(grids);
         let limit = header.layout.record_begin.zip(inside).map(|(r, b)| r.saturating_sub(b));
         let heap = Heap::new(begin.unwrap_or(0), None, limit);
-        let (cache, scratch) = (Mutex::default(), Mutex::default());
+        let (cache, scratch, buffers) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (vars, grown) = (found, false);
-        Some(Box::new(Chunked { vars, space, schema, heap, files, cache, scratch, grown }))
+        Some(Box::new(Chunked { vars, space, schema, heap, files, cache, scratch, buffers, grown }))
     }
 
     /// The chunked variable of this number, if it is one.
@@ -232,6 +234,23 @@ impl Chunked {
     /// Whether any of them has records.
     pub(crate) fn has_records(&self) -> bool {
         self.sound().any(|(_, var)| var.grid().has_records)
+    }
+
+    /// Memory for a chunk, with anything in it.
+    pub(crate) fn take_buffer(&self) -> Vec<u8> {
+        let mut pool = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        pool.pop().unwrap_or_default()
+    }
+
+    /// Takes the memory of a chunk back, if nobody else has it.
+    pub(crate) fn give_buffer(&self, values: Arc<Vec<u8>>) {
+        const MOST: usize = 16 << 20;
+        let Some(values) = Arc::into_inner(values) else { return };
+        let mut pool = self.buffers.lock().unwrap_or_else(PoisonError::into_inner);
+        let held: usize = pool.iter().map(Vec::capacity).sum();
+        if held + values.capacity() <= MOST && pool.len() < 64 {
+            pool.push(values);
+        }
     }
 
     pub(crate) fn take_scratch(&self) -> Scratch {

@@ -67,7 +67,14 @@ impl Cache {
         Some(kept.values.clone())
     }
 
-    fn put(&mut self, id: ChunkId, entry: Entry, values: &Decoded, most: u64) {
+    /// Keeps a chunk; what it takes the place of goes to `gone`.
+    fn put(
+        &mut self,
+        (id, entry): (ChunkId, Entry),
+        values: &Decoded,
+        most: u64,
+        gone: &mut Vec<Decoded>,
+    ) {
         let bytes = Cache::memory_of(values);
         if bytes > most / 2 {
             return;
@@ -78,12 +85,14 @@ impl Cache {
         if let Some(old) = self.chunks.insert(id, kept) {
             self.order.remove(&old.used);
             self.memory -= Cache::memory_of(&old.values);
+            gone.push(old.values);
         }
         self.memory += bytes;
         while self.memory > most {
             let Some((_, oldest)) = self.order.pop_first() else { break };
-            if let Some(gone) = self.chunks.remove(&oldest) {
-                self.memory -= Cache::memory_of(&gone.values);
+            if let Some(old) = self.chunks.remove(&oldest) {
+                self.memory -= Cache::memory_of(&old.values);
+                gone.push(old.values);
             }
         }
     }
@@ -212,7 +221,7 @@ impl Dataset {
                 let (Some(entry), Ok(var)) = (&entries[*i], chunked.of_chunk(ids[*i])) else {
                     break;
                 };
-                let mut values = Vec::new();
+                let mut values = chunked.take_buffer();
                 let memory = (&mut stored, &mut scratch);
                 match var.decode(heap, ids[*i].number, entry, &mut values, memory) {
                     Ok(()) => drop(decoded[n].set(Arc::new(values))),
@@ -240,16 +249,18 @@ impl Dataset {
             return Err(self.trouble(ids[todo[n]].var, trouble));
         }
         let mut cache = chunked.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gone = Vec::new();
         for (i, values) in todo.iter().zip(decoded) {
             let (Some(values), Some(entry)) = (values.into_inner(), entries[*i]) else {
                 return Err(Error::Garbled);
             };
-            cache.put(ids[*i], entry, &values, most);
+            cache.put((ids[*i], entry), &values, most, &mut gone);
             report.reads += 1;
             report.bytes_read += entry.size;
             out[*i] = Some(values);
         }
         drop(cache);
+        gone.into_iter().for_each(|values| chunked.give_buffer(values));
         report.phases.read += clock.elapsed();
         out.into_iter().map(|values| values.ok_or(Error::Garbled)).collect()
     }
@@ -298,6 +309,7 @@ impl Dataset {
             report.phases.convert += clock.elapsed();
             let memory = decoded.iter().map(|values| values.len() as u64).sum();
             report.peak_memory = report.peak_memory.max(memory);
+            decoded.into_iter().for_each(|values| chunked.give_buffer(values));
         }
         Ok(())
     }
