@@ -176,6 +176,22 @@ fn containers_are_looked_at_like_files() {
 }
 
 #[test]
+fn a_variable_longer_than_what_is_copied_at_once_goes_into_a_container() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name).display().to_string();
+    let mut def = esker::Dataset::create(file("long.nc"), esker::CreateOptions::new()).unwrap();
+    let x = def.add_dim("x", esker::DimLen::Fixed(6_000_000)).unwrap();
+    let v = def.add_var("v", esker::ExternalType::Int, &[x]).unwrap();
+    let mut dataset = def.enddef().unwrap();
+    let values: Vec<i32> = (0..6_000_000).collect();
+    dataset.put(v, &esker::Selection::all(), &values).unwrap();
+    dataset.close().unwrap();
+    good(&["copy", "--no-history", "--layout", "log", &file("long.nc"), &file("long.esk")]);
+    good(&["replay", &file("long.esk"), &file("back.nc")]);
+    same_bytes(&file("back.nc"), &file("long.nc"));
+}
+
+#[test]
 fn copies_go_both_ways() {
     for version in VERSIONS {
         let pair = pair(version);

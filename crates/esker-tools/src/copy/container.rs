@@ -176,7 +176,10 @@ impl Appended {
         let mut dataset = self.dataset.lock().unwrap_or_else(PoisonError::into_inner);
         let end = offset + bytes.len() as u64;
         let mut at = offset;
-        while let Some((id, record, begin)) = self.places.at(at).filter(|found| found.2 < end) {
+        while at < end {
+            let Some((id, record, begin)) = self.places.at(at).filter(|found| found.2 < end) else {
+                break;
+            };
             let header = &self.places.header;
             let (Some(variable), Some(place)) = (header.schema.variable(id), header.place(id))
             else {
