@@ -26,7 +26,7 @@ impl FilterMask {
         filter < 16 && self.0 >> filter & 1 == 1
     }
 
-    fn skip(&mut self, filter: usize) {
+    pub(crate) fn skip(&mut self, filter: usize) {
         self.0 |= 1 << filter.min(15);
     }
 }
@@ -58,11 +58,34 @@ impl Pipeline {
         out: &mut Vec<u8>,
         scratch: &mut Scratch,
     ) -> Result<Encoded> {
+        self.encode_without(FilterMask::default(), chunk, elements, out, scratch)
+    }
+
+    /// The same without the filters that do not settle: for elements some of which have been
+    /// through them before, and must not get a second error.
+    pub fn encode_exactly(
+        &self,
+        chunk: &Chunk<'_>,
+        elements: &[u8],
+        out: &mut Vec<u8>,
+        scratch: &mut Scratch,
+    ) -> Result<Encoded> {
+        self.encode_without(self.unsettled(), chunk, elements, out, scratch)
+    }
+
+    fn encode_without(
+        &self,
+        without: FilterMask,
+        chunk: &Chunk<'_>,
+        elements: &[u8],
+        out: &mut Vec<u8>,
+        scratch: &mut Scratch,
+    ) -> Result<Encoded> {
         let raw = chunk.expect_bytes(elements.len())?;
         let steps = self.steps(chunk)?;
         let start = out.len();
-        let mask =
-            run(&steps, chunk, elements, out, scratch).inspect_err(|_| out.truncate(start))?;
+        let mask = run(&steps, without, chunk, elements, out, scratch)
+            .inspect_err(|_| out.truncate(start))?;
         if out.len() - start >= raw && !steps.is_empty() && !self.in_zarr() {
             out.truncate(start);
             append_external(chunk, elements, out);
@@ -74,6 +97,7 @@ impl Pipeline {
 
 fn run(
     steps: &[Step<'_>],
+    without: FilterMask,
     chunk: &Chunk<'_>,
     elements: &[u8],
     out: &mut Vec<u8>,
@@ -93,7 +117,7 @@ fn run(
     let first = if bytes.is_empty() { &mut *out } else { &mut *from };
     if !numbers.is_empty() {
         values.load(chunk, elements);
-        mask = encode_numbers(numbers, values, first, tools)?;
+        mask = encode_numbers(numbers, without, values, first, tools)?;
         width = values.ty().size() as usize;
     } else if bytes.is_empty() || chunk.swaps() {
         append_external(chunk, elements, first);
@@ -117,6 +141,7 @@ fn run(
 /// The filters that see numbers, to bytes.
 fn encode_numbers(
     steps: &[Step<'_>],
+    without: FilterMask,
     values: &mut Elements,
     out: &mut Vec<u8>,
     tools: &mut Tools,
@@ -126,6 +151,8 @@ fn encode_numbers(
         // An earlier filter that was left out did not change the type.
         let site = Site { ty: values.ty(), ..step.site };
         let used = match step.place {
+            // Filters that do not settle see numbers: none of them is among the bytes'.
+            _ if without.skips(i) => false,
             Place::Values(filter) => filter.encode(step.params, &site, values, tools)?,
             Place::Packing(filter) => {
                 packed = filter.encode(step.params, &site, values, out, tools)?

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use esker_format::ExternalType;
 
 use crate::chunk::Chunk;
+use crate::encode::FilterMask;
 use crate::error::{CodecError, Result};
 use crate::filters::{self, Entry, Place, Site};
 
@@ -35,6 +36,10 @@ impl Filter {
     /// Whether every value comes back as it was, bit by bit.
     pub fn is_lossless(&self) -> bool {
         filters::by_id(self.id).is_some_and(|e| e.place.described().is_lossless(&self.params))
+    }
+
+    fn settles(&self) -> bool {
+        filters::by_id(self.id).is_some_and(|e| e.place.described().settles(&self.params))
     }
 
     /// The names of all filters.
@@ -123,6 +128,32 @@ impl Pipeline {
     /// ```
     pub fn is_lossless(&self) -> bool {
         self.filters.iter().all(Filter::is_lossless)
+    }
+
+    /// Whether values that came back once come back the same ever after. Where they do not, whoever
+    /// encodes them again adds a second error to the first: see [`Pipeline::encode_exactly`].
+    ///
+    /// ```
+    /// use esker_codec::Pipeline;
+    /// let settles = |text: &str| text.parse::<Pipeline>().unwrap().settles();
+    /// assert!(settles("shuffle zstd,3") && settles("bitround,9 zstd,3") && settles("f32"));
+    /// assert!(!settles("sz,abs=0.1") && !settles("f32 zfp,accuracy=0.1"));
+    /// ```
+    pub fn settles(&self) -> bool {
+        self.unsettled() == FilterMask::default()
+    }
+
+    /// Whether a chunk with this mask went through a filter that does not settle.
+    pub fn unsettles(&self, mask: FilterMask) -> bool {
+        self.unsettled().0 & !mask.0 != 0
+    }
+
+    /// The filters that do not settle.
+    pub(crate) fn unsettled(&self) -> FilterMask {
+        let mut mask = FilterMask::default();
+        let all = self.filters.iter().enumerate();
+        all.filter(|(_, filter)| !filter.settles()).for_each(|(i, _)| mask.skip(i));
+        mask
     }
 
     /// The numbers that a file keeps: for each filter its id, the number of its parameters, and

@@ -58,6 +58,13 @@ impl Window {
         covered.border(at, true) < end
     }
 
+    /// Whether all of `len` bytes of the file at `offset` are known.
+    pub(crate) fn has_all(&self, offset: u64, len: u64) -> bool {
+        let at = (offset - self.start) as usize;
+        let end = at + len as usize;
+        (Covered { known: &self.known, at, end }).border(at, false) == end
+    }
+
     /// The bytes of the file at `offset`.
     pub(crate) fn bytes(&self, offset: u64, len: u64) -> &[u8] {
         let at = (offset - self.start) as usize;

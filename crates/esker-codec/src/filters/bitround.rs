@@ -41,6 +41,10 @@ impl Described for BitRound {
         }
     }
 
+    fn settles(&self, _params: &[u64]) -> bool {
+        true
+    }
+
     fn in_zarr(&self) -> bool {
         true
     }

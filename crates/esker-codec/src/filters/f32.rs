@@ -47,6 +47,10 @@ impl Described for F32 {
         ExternalType::Float
     }
 
+    fn settles(&self, _params: &[u64]) -> bool {
+        true
+    }
+
     fn in_zarr(&self) -> bool {
         true
     }

@@ -125,6 +125,12 @@ pub(crate) trait Described: Sync {
         true
     }
 
+    /// Whether values that came back once come back the same ever after, however often they are
+    /// encoded again and whatever their neighbours have become.
+    fn settles(&self, params: &[u64]) -> bool {
+        self.is_lossless(params)
+    }
+
     /// numcodecs' JSON, when Zarr knows the filter without plug-ins.
     fn zarr(&self, _params: &[u64], _site: &Site<'_>) -> Option<String> {
         None

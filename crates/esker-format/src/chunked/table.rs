@@ -73,6 +73,9 @@ pub struct Entry {
     pub mask: u16,
     /// The file that it is in; 0 for the one that has the table.
     pub file: u32,
+    /// Whether values of it have been through a filter that changes them anew each time. Who changes a
+    /// part of the chunk then stores the rest without such filters.
+    pub changed: bool,
 }
 
 impl Entry {
@@ -86,6 +89,7 @@ impl Entry {
         out[8..16].copy_from_slice(&self.size.to_be_bytes());
         out[16..20].copy_from_slice(&self.crc32c.to_be_bytes());
         out[20..22].copy_from_slice(&self.mask.to_be_bytes());
+        out[23] = self.changed.into();
         out[24..28].copy_from_slice(&self.file.to_be_bytes());
         let sum = crc32c::crc32c(&out[..28]);
         out[28..].copy_from_slice(&sum.to_be_bytes());
@@ -99,8 +103,8 @@ impl Entry {
             return Ok(None);
         }
         let (fields, sum) = bytes.split_last_chunk::<4>().ok_or(DamagedEntry)?;
-        let unused = fields[22..24] != [0, 0];
-        if u32::from_be_bytes(*sum) != crc32c::crc32c(fields) || unused {
+        let unknown = fields[22] != 0 || fields[23] > 1;
+        if u32::from_be_bytes(*sum) != crc32c::crc32c(fields) || unknown {
             return Err(DamagedEntry);
         }
         let long =
@@ -114,6 +118,7 @@ impl Entry {
             crc32c: short(16, 4),
             mask: short(20, 2) as u16,
             file: short(24, 4),
+            changed: fields[23] == 1,
         }))
     }
 }
@@ -129,7 +134,14 @@ mod tests {
 
     #[test]
     fn an_entry_comes_back_and_a_flipped_bit_is_seen() {
-        let entry = Entry { place: 1 << 40, size: 77, crc32c: 0xdead_beef, mask: 3, file: 9 };
+        let entry = Entry {
+            place: 1 << 40,
+            size: 77,
+            crc32c: 0xdead_beef,
+            mask: 3,
+            file: 9,
+            changed: true,
+        };
         let bytes = entry.encode();
         assert_eq!(Entry::decode(&bytes), Ok(Some(entry)));
         for bit in 0..8 * bytes.len() {

@@ -9,6 +9,7 @@ mod define;
 mod examine;
 mod files;
 mod heap;
+mod once;
 mod owners;
 pub mod policy;
 mod read;

@@ -173,7 +173,7 @@ impl Dataset {
                     let decoded = found.decode(heap, *number, entry, &mut values, memory);
                     decoded.map_err(|t| self.trouble(id, t))?;
                 }
-                let Entry { place, size, crc32c, mask, file } = *entry;
+                let Entry { place, size, crc32c, mask, file, .. } = *entry;
                 let offset = if file == 0 { heap.begin.saturating_add(place) } else { place };
                 let mask = FilterMask(mask);
                 each(

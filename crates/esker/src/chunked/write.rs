@@ -12,6 +12,7 @@ use esker_format::chunked::Entry;
 
 use super::files::Own;
 use super::heap::{Heap, room_for};
+use super::once::Treat;
 use super::owners::{self, Assigned};
 use super::read::touched;
 use super::tables::{HeapFile, Trouble};
@@ -38,6 +39,8 @@ struct Encoded {
     stored: Vec<u8>,
     mask: u16,
     crc32c: u32,
+    /// Whether values of it have been through a filter that does not settle.
+    changed: bool,
 }
 
 /// A chunk that has its place.
@@ -395,8 +398,9 @@ impl Dataset {
                 heap.put(here);
                 here
             });
-            let Encoded { id, old, mask, crc32c, .. } = *chunk;
-            placed.push(Placed { id, old, entry: Entry { place, size, crc32c, mask, file } });
+            let Encoded { id, old, mask, crc32c, changed, .. } = *chunk;
+            let entry = Entry { place, size, crc32c, mask, file, changed };
+            placed.push(Placed { id, old, entry });
         }
         Ok(Ok(placed))
     }
@@ -467,6 +471,7 @@ fn encode_all(
             let Ok(var) = chunked.of_chunk(id) else { break };
             let chunking = &var.chunking;
             let bytes = chunking.grid.bytes;
+            let treat = chunking.treat(id.number, &window, old.as_ref(), existing);
             let outcome = (|| {
                 if !window.is_covered(bytes) {
                     match &old {
@@ -481,8 +486,13 @@ fn encode_all(
                 }
                 let mut out = Vec::new();
                 let values = window.front(bytes);
-                let encoded =
-                    chunking.pipeline.encode(&chunking.of_chunk(), values, &mut out, &mut scratch);
+                let (pipeline, chunk) = (&chunking.pipeline, chunking.of_chunk());
+                let encoded = match treat {
+                    Treat::Whole => pipeline.encode(&chunk, values, &mut out, &mut scratch),
+                    Treat::Keep | Treat::Wait => {
+                        pipeline.encode_exactly(&chunk, values, &mut out, &mut scratch)
+                    }
+                };
                 let encoded = encoded.map_err(|error| {
                     Trouble::Damage(format!("chunk {} cannot be encoded: {error}", id.number))
                 })?;
@@ -491,8 +501,9 @@ fn encode_all(
             match outcome {
                 Ok((stored, encoded)) => {
                     let (mask, crc32c) = (encoded.mask.0, encoded.crc32c);
+                    let changed = treat == Treat::Keep || chunking.pipeline.unsettles(encoded.mask);
                     let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                    done[n] = Some(Encoded { id, old, stored, mask, crc32c });
+                    done[n] = Some(Encoded { id, old, stored, mask, crc32c, changed });
                 }
                 Err(trouble) => {
                     let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);

@@ -297,6 +297,7 @@ fn forged_tables_give_data_or_errors() {
                 crc32c: 0,
                 mask: 0,
                 file: 0,
+                changed: false,
             });
             match random.below(6) {
                 0 => entry.place = odd(random),

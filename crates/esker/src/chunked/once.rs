@@ -1,0 +1,79 @@
+//! A filter that loses something sees every value once.
+//!
+//! `sz` and the lossy modes of `zfp` add an error of up to the user's bound whenever they encode: a
+//! chunk that is changed in part, decoded and encoded again would drift away from what was
+//! written. So what has been through such a filter is stored without it from then on, until all of
+//! it is written anew.
+
+use esker_format::chunked::{Entry, Grid};
+
+use super::Chunking;
+use crate::window::Window;
+
+/// How the filters are to treat a chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Treat {
+    /// All filters.
+    Whole,
+    /// Values that were changed by filters are kept beside new ones.
+    Keep,
+    /// Nothing was lost yet, and more records are to come: they are encoded together, at the end.
+    Wait,
+}
+
+impl Chunking {
+    /// How to encode a chunk of which `window` holds what is written now, in a dataset of `existing`
+    /// records.
+    pub(super) fn treat(
+        &self,
+        number: u64,
+        window: &Window,
+        old: Option<&Entry>,
+        existing: u64,
+    ) -> Treat {
+        let grid = &self.grid;
+        if self.pipeline.settles() || window.is_covered(grid.bytes) {
+            return Treat::Whole;
+        }
+        let kept = old.is_some() && !covers(grid, number, window, existing);
+        match kept && old.is_some_and(|old| old.changed) {
+            true => Treat::Keep,
+            false if is_growing(grid, window) => Treat::Wait,
+            false => Treat::Whole,
+        }
+    }
+}
+
+/// Whether everything in the chunk that could be a value of somebody is written now: what is outside
+/// of the variable, or in records that do not exist, is fill, and fill values stay as they are.
+fn covers(grid: &Grid, number: u64, window: &Window, existing: u64) -> bool {
+    let index = grid.index(number);
+    let mut lengths: Vec<u64> = (0..index.len())
+        .map(|d| {
+            let dim = if d == 0 && grid.has_records { existing } else { grid.dims[d] };
+            dim.saturating_sub(index[d].saturating_mul(grid.chunk[d])).min(grid.chunk[d])
+        })
+        .collect();
+    if lengths.contains(&0) {
+        return true;
+    }
+    let steps = grid.steps();
+    let row = lengths.pop().map_or(0, |n| n * grid.size);
+    let mut at = vec![0; lengths.len()];
+    loop {
+        let offset: u64 = at.iter().zip(&steps).map(|(i, step)| i * step).sum();
+        if !window.has_all(window.start() + offset, row) {
+            return false;
+        }
+        let Some(d) = (0..at.len()).rev().find(|d| at[*d] + 1 < lengths[*d]) else { return true };
+        at[d] += 1;
+        at[d + 1..].fill(0);
+    }
+}
+
+/// Whether the chunk holds several records, and nothing is written of its last one.
+fn is_growing(grid: &Grid, window: &Window) -> bool {
+    let records = grid.group_records();
+    let record = grid.bytes / records.max(1);
+    records > 1 && !window.has_any(window.start() + grid.bytes - record, record)
+}
