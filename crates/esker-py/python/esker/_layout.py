@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Union
@@ -11,7 +12,7 @@ import numpy as np
 if TYPE_CHECKING:
     from ._variable import Variable
 
-__all__ = ["STORAGE", "Filter", "carried_storage", "chunk_lengths", "filters_text", "preferred_chunks", "storage_of_encoding"]
+__all__ = ["STORAGE", "Filter", "carried_storage", "chunk_lengths", "filters_text", "preferred_chunks", "storage_of_encoding", "whole_chunks"]
 
 #: A filter: its name, or its name and parameters (``("zstd", 3)``).
 Filter = Union[str, Sequence[Any]]
@@ -127,3 +128,24 @@ def preferred_chunks(variable: Variable) -> dict[str, int]:
         return {}
     record = variable.nbytes // shape[0]
     return {variable.dims[0]: 1} if record >= LARGE_RECORD else {}
+
+
+def whole_chunks(blocks: Sequence[int], chunk: int, first: int) -> tuple[int, ...]:
+    """Blocks of an array along a dimension that begin and end where chunks of the file do.
+
+    A block that ends within a chunk has the chunk read, decoded and encoded again for the next one.
+    ``first`` is where the array begins in the file. They are about as long as the longest of ``blocks``.
+
+    >>> whole_chunks((30, 30, 30, 10), chunk=25, first=0)
+    (25, 25, 25, 25)
+    >>> whole_chunks((5, 5), chunk=4, first=6)
+    (2, 4, 4)
+    >>> whole_chunks((8, 4, 1), chunk=4, first=0)
+    (8, 4, 1)
+    """
+    ends = list(itertools.accumulate(blocks))
+    if not ends or all((first + end) % chunk == 0 for end in ends[:-1]):
+        return tuple(blocks)
+    step = max(max(blocks) // chunk, 1) * chunk
+    borders = [0, *range(step - first % chunk, ends[-1], step), ends[-1]]
+    return tuple(end - start for start, end in itertools.pairwise(borders) if end > start)

@@ -13,7 +13,7 @@ from xarray.coding import strings
 
 from . import _dataset
 from ._dataset import Dataset
-from ._layout import STORAGE, carried_storage, storage_of_encoding
+from ._layout import STORAGE, carried_storage, storage_of_encoding, whole_chunks
 from .errors import FormatError
 
 __all__ = ["write"]
@@ -179,7 +179,7 @@ class _Part:
     """A variable from some record on, as a place that dask writes chunks to; counts what went through."""
 
     def __init__(self, variable: Any, first: int, meter: _Meter) -> None:
-        self._variable, self._first, self._meter = variable, first, meter
+        self._variable, self.first, self._meter = variable, first, meter
 
     def __setitem__(self, key: Any, value: Any) -> None:
         value = np.asarray(value)
@@ -187,8 +187,8 @@ class _Part:
             key = (key,)
         if key and key[0] is not ... and isinstance(key[0], slice):
             records = key[0]
-            start = (records.start or 0) + self._first
-            stop = records.stop + self._first if records.stop is not None else start + value.shape[0]
+            start = (records.start or 0) + self.first
+            stop = records.stop + self.first if records.stop is not None else start + value.shape[0]
             key = (slice(start, stop), *key[1:])
         self._variable[key] = value
         self._meter.add(value.nbytes)
@@ -219,6 +219,9 @@ def _stream(target: Dataset, encoded: dict[Any, xr.Variable], first: int, append
         place = _Part(target[str(name)], first if appends[name] else 0, meter)
         data = variable.data if hasattr(variable.data, "dask") else variable.values
         if hasattr(data, "dask"):
+            if chunks := target[str(name)].chunks:
+                begins = [place.first] + [0] * (len(chunks) - 1)
+                data = data.rechunk(tuple(map(whole_chunks, data.chunks, chunks, begins)))
             sources.append(data)
             places.append(place)
         elif variable.ndim == 0:
