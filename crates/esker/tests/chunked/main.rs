@@ -5,4 +5,7 @@ mod bounded;
 mod failing;
 mod limits;
 mod owners;
+#[path = "../peers/mod.rs"]
+mod peers;
 mod room;
+mod valid;
