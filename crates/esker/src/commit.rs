@@ -12,7 +12,7 @@ use esker_format::{Alignment, DataLayout, Header, HeaderState, values};
 use esker_store::{Access, CreateMode, File};
 
 use crate::base::Base;
-use crate::chunked::{Heap, HeapFile, Placing, remove_others, tables_file, write_block};
+use crate::chunked::{self, Heap, HeapFile, Placing, remove_others, tables_file, write_block};
 use crate::container::Container;
 use crate::decomposed::{Groups, NewMap, Spread, write_maps};
 use crate::define::Before;
@@ -56,10 +56,13 @@ impl New<'_> {
         base.end_of(header, records).max(heap)
     }
 
-    /// Writes the tables that are new.
+    /// Writes the tables that are new, and what the heap ends with.
     fn write_tables(&self, base: &Base, file: &dyn File) -> Result<()> {
         let Some(placing) = self.placing else { return Ok(()) };
         let beside = placing.stem.as_ref().map(|stem| tables_file(base, stem)).transpose()?;
+        if let Some(end) = placing.end() {
+            chunked::write_end(file, end)?;
+        }
         let heap = HeapFile::new(beside.as_deref().unwrap_or(file), placing.heap.begin);
         placing.blocks.iter().try_for_each(|(at, block)| write_block(heap, *at, block))
     }
@@ -154,7 +157,7 @@ pub(crate) fn update(base: &Base, before: &Before, new: &New<'_>) -> Result<Comm
 /// Takes back what a failed `enddef` could not take back itself.
 fn undo_failed_attempt(base: &Base, before: &Before) -> Result<()> {
     let Some((journal, state)) = base.journal(&*before.file)? else { return Ok(()) };
-    let is_new = journal.state(&before.header.encode()) == HeaderState::New;
+    let is_new = journal.state(&before.bytes) == HeaderState::New;
     let (store, path) = (&*base.store, &base.path);
     match state {
         HeaderState::New if is_new => journal::remove_journal(store, path),

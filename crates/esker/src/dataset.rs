@@ -13,7 +13,7 @@ use esker_store::{Access, File};
 
 use crate::base::{Base, agree, broadcast_parts, read_header};
 use crate::burst::Burst;
-use crate::chunked::{Chunked, classic_of};
+use crate::chunked::{Chunked, classic_of, same_but_for_growth};
 use crate::commit::Committed;
 use crate::common::Common;
 use crate::container::{self, Container};
@@ -188,7 +188,7 @@ impl Dataset {
     pub(crate) fn new(
         base: Base,
         (committed, header, records): (Committed, Header, u64),
-        fills: Vec<Option<FillMode>>,
+        mut fills: Vec<Option<FillMode>>,
         numbering: Option<Numbering>,
     ) -> Dataset {
         let epoch = new_epoch();
@@ -199,6 +199,10 @@ impl Dataset {
         let has_maps = !is_raw && !base.blobs;
         let maps = if has_maps { Maps::of(&header) } else { Maps::default() };
         let chunked = if is_raw { None } else { Chunked::of(&header, &base) };
+        if let Some(chunked) = &chunked {
+            // Programs do not see the variable that ends the chunks.
+            fills.truncate(chunked.schema.vars.len());
+        }
         let io = IoThread::new(format!("esker-io-{}", base.comm.rank()));
         Dataset {
             base,
@@ -401,8 +405,10 @@ impl Dataset {
         let found = self.base.by_root(|| {
             let file = self.spread.as_ref().map_or(&self.file, |spread| spread.main());
             let (header, _) = read_header(&self.base.path, &**file)?;
-            let is =
-                |known: &Header| header.schema == known.schema && header.layout == known.layout;
+            let is = |known: &Header| match &self.chunked {
+                None => header.schema == known.schema && header.layout == known.layout,
+                Some(_) => same_but_for_growth(&header, known),
+            };
             let same = match &self.spread {
                 Some(spread) => is(&spread.disk()),
                 None => is(&self.header),
@@ -599,7 +605,7 @@ impl Dataset {
         // What is being read may move.
         self.io.drain();
         let Dataset { file, header, records, renamed, container, chunked, burst, .. } = self;
-        let before = Before { file, header, records, renamed, container, chunked };
+        let before = Before { renamed, container, chunked, ..Before::new(file, &header, records) };
         Ok(Define::redefine(self.base, before, burst, self.numbering, self.fills))
     }
 
@@ -693,7 +699,7 @@ impl Dataset {
     /// The file's number of a variable that this rank calls `var`.
     pub(crate) fn file_var(&self, var: VarId) -> Result<VarId> {
         let found = match &self.numbering {
-            None => (var.0 < self.header.schema.vars.len()).then_some(var),
+            None => (var.0 < self.schema().vars.len()).then_some(var),
             Some(numbering) => numbering.vars.get(var.0).copied(),
         };
         found.ok_or_else(|| self.no_such_number(var))
@@ -719,13 +725,13 @@ impl Dataset {
     }
 
     fn no_such_number(&self, var: VarId) -> Error {
-        let hint = format!(": there are {}", self.header.schema.vars.len());
+        let hint = format!(": there are {}", self.schema().vars.len());
         let name = format!("number {}", var.0);
         Error::NoSuchVariable { path: self.base.path.clone(), name, hint }
     }
 
     fn no_such_name(&self, name: &str) -> Error {
-        let names = self.header.schema.vars.iter().map(|v| &*v.name);
+        let names = self.schema().vars.iter().map(|v| &*v.name);
         let hint = crate::nearest::hint(name, names);
         let name = format!("{name:?}");
         Error::NoSuchVariable { path: self.base.path.clone(), name, hint }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use esker_comm::CommunicatorExt;
+use esker_format::chunked::without_end;
 use esker_format::{
     Alignment, DataLayout, DimId, DimLen, ExternalType, Header, NumRecs, Owner, Schema,
     SchemaError, Values, VarId,
@@ -60,7 +61,10 @@ pub struct Define {
 #[derive(Debug)]
 pub(crate) struct Before {
     pub(crate) file: Arc<dyn File>,
+    /// The header of the file but for the variable that ends its chunks, which is made anew.
     pub(crate) header: Header,
+    /// The header's bytes.
+    pub(crate) bytes: Vec<u8>,
     pub(crate) records: u64,
     /// Whether the file's name is not safe from power loss yet.
     pub(crate) renamed: bool,
@@ -71,6 +75,12 @@ pub(crate) struct Before {
 }
 
 impl Before {
+    pub(crate) fn new(file: Arc<dyn File>, header: &Header, records: u64) -> Before {
+        let (bytes, header) = (header.encode(), without_end(header));
+        let (renamed, container, chunked) = (false, None, None);
+        Before { file, header, bytes, records, renamed, container, chunked }
+    }
+
     /// How long the heap of its chunked variables is.
     pub(crate) fn heap_len(&self) -> u64 {
         self.chunked.as_ref().and_then(|chunked| chunked.heap.end).unwrap_or(0)

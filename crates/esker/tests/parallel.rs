@@ -1,5 +1,6 @@
 //! Random lives of datasets on thread-ranks agree with a plain array.
 
+mod peers;
 mod scenario;
 
 use std::sync::Arc;
@@ -190,6 +191,7 @@ mod chunks {
         for seed in seeds {
             let path = dir.path().join("run.chunk.nc");
             esker::launch(ranks, |comm| scenario::run(seed, comm, &path));
+            peers::require_valid(&path, &format!("seed {seed} on {ranks} ranks"));
         }
     }
 

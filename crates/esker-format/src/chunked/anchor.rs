@@ -1,5 +1,6 @@
 //! The scalar that stands for a chunked variable, and back.
 
+use super::end::end_of;
 use super::{DIMS, FILES, FILTERS, HEAP, RECORDS, REFS, SHAPE};
 use crate::error::SchemaError;
 use crate::schema::{Attribute, DimId, NamedList, Owner, Schema, VarId, Variable};
@@ -166,6 +167,9 @@ pub fn from_file(schema: &Schema, anchors: &[(usize, Anchor, String)]) -> Schema
         let (dims, attrs) = (anchor.dims.clone(), list(attrs));
         Variable { dims, attrs, ..variable.clone() }
     });
+    if let Some(end) = end_of(&out) {
+        out.vars.remove(end.0);
+    }
     for own in [HEAP, FILES] {
         if let Some(position) = out.attrs.position(own) {
             out.attrs.remove(position);

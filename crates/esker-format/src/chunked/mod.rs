@@ -6,10 +6,12 @@
 //! made of. ARCHITECTURE.md has the format.
 
 mod anchor;
+mod end;
 mod grid;
 mod table;
 
 pub use anchor::{Anchor, from_file, heap_of, lengths, put_heap, put_records, to_file};
+pub use end::{add_end, end_begin, end_field, end_of, without_end};
 pub use grid::{Grid, automatic_shape};
 pub use table::{Block, DamagedEntry, Entry};
 
@@ -27,6 +29,9 @@ pub const RECORDS: &str = "__chunk_ext_ndims";
 pub const HEAP: &str = "__chunk_heap";
 /// What the files of a sub-filed dataset are called: an attribute of the dataset.
 pub const FILES: &str = "__chunk_files";
+
+/// The variable where the chunks of a file end.
+pub const END: &str = "__chunk_end";
 
 /// Everything in a heap begins at multiples of this.
 pub const ALIGN: u64 = 64;

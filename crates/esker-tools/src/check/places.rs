@@ -1,6 +1,6 @@
 //! Findings about where the variables' data are: order, overlaps, alignment, gaps, sizes.
 
-use esker_format::chunked::heap_of;
+use esker_format::chunked::{end_of, heap_of};
 use esker_format::{DataLayout, Decoded, Header, Placement, SchemaError, VarId, Variable};
 
 use super::extent::{Extent, has_chunks};
@@ -148,10 +148,14 @@ impl Places<'_> {
         let mut end = self.header.layout.header_len;
         let (mut count, mut total, mut largest) = (0u64, 0u64, (0u64, 0u64));
         let records = self.header.layout.record_begin.filter(|_| self.extent.records > 0);
-        let pieces = fixed.iter().map(|(_, _, p)| (p.begin, p.begin + p.vsize));
+        // Chunks lie before the variable that ends them.
+        let last = end_of(&self.header.schema).filter(|_| has_chunks(self.header));
+        let last_end = last.and_then(|id| self.header.place(id)).map(|p| p.begin + p.vsize);
+        let others = fixed.iter().filter(|(id, _, _)| Some(*id) != last);
+        let pieces = others.map(|(_, _, p)| (p.begin, p.begin + p.vsize));
         let heap =
             heap_of(&self.header.schema).filter(|begin| *begin > 0 && has_chunks(self.header));
-        let heap = heap.map(|begin| (begin, records.unwrap_or(begin)));
+        let heap = heap.map(|begin| (begin, records.or(last_end).unwrap_or(begin)));
         for (begin, piece_end) in pieces.chain(heap).chain(records.map(|begin| (begin, begin))) {
             let gap = begin.saturating_sub(end);
             if gap > 0 {

@@ -73,6 +73,9 @@ impl Dataset {
         let heap = chunked.heap_in(&*tables);
         let len = tables.len()?.saturating_sub(heap.begin);
         let mut used: Vec<(u64, u64)> = Vec::new();
+        // (After a loss of power the end may be told to be behind that of the file.)
+        let variables = chunked.variables_in_heap(&self.header);
+        used.extend(variables.filter(|(at, room)| at + room <= room_for(len)));
         for (id, var) in chunked.sound() {
             let mut chain = var.chain();
             chain.reach(heap, u64::MAX).map_err(|t| self.trouble(id, t))?;
@@ -278,8 +281,14 @@ impl Dataset {
         Ok(())
     }
 
-    /// Brings the attributes that count records up to date. Collective.
+    /// Brings the header up to what was written. Collective.
     pub(crate) fn settle_chunks(&mut self) -> Result<()> {
+        self.settle_records()?;
+        self.settle_end()
+    }
+
+    /// Brings the attributes that count records up to date. Collective.
+    fn settle_records(&mut self) -> Result<()> {
         let Some(chunked) = &mut self.chunked else { return Ok(()) };
         if !chunked.has_records() || !self.base.comm.any(chunked.grown)? {
             return Ok(());

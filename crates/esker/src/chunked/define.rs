@@ -2,8 +2,8 @@
 
 use esker_codec::Pipeline;
 use esker_format::chunked::{
-    ALIGN, Anchor, Block, DIMS, FILES, FILTERS, HEAP, RECORDS, REFS, SHAPE, automatic_shape,
-    lengths, put_heap, to_file,
+    ALIGN, Anchor, Block, DIMS, END, FILES, FILTERS, HEAP, RECORDS, REFS, SHAPE, add_end,
+    automatic_shape, end_begin, end_of, lengths, put_heap, to_file,
 };
 use esker_format::{Alignment, DataLayout, DimLen, Header, Owner, Schema, VarId, Variable};
 
@@ -31,6 +31,14 @@ pub(crate) struct Placing {
     pub(crate) stem: Option<String>,
 }
 
+impl Placing {
+    /// Where the variable is that ends the heap, if there is one.
+    pub(crate) fn end(&self) -> Option<u64> {
+        let var = end_of(&self.schema)?;
+        self.layout.places.get(var.0).map(|place| place.begin)
+    }
+}
+
 /// A chunked variable of a definition.
 struct Wanted {
     number: usize,
@@ -40,7 +48,7 @@ struct Wanted {
 }
 
 /// What the file gets for a merged definition; `None` when it has no chunked variables. `before` is
-/// the header that the file has, its chunked variables (whose heap is known) and its records.
+/// the header that the file has without its end variable, its chunked variables (whose heap is known) and its records.
 pub(crate) fn physical(
     base: &Base,
     schema: &Schema,
@@ -50,6 +58,12 @@ pub(crate) fn physical(
     let wanted = wanted(base, schema, before)?;
     if wanted.is_empty() {
         return Ok(None);
+    }
+    let in_file = before.map_or(0, |(header, _, _)| header.schema.vars.len());
+    if schema.vars.iter().skip(in_file).any(|variable| &*variable.name == END) {
+        let why =
+            "the chunks of a file end with a variable of this name: choose another".to_string();
+        return Err(Error::Chunked { path: base.path.clone(), var: END.to_string(), why });
     }
     let anchors = |refs: &[u64]| -> Vec<(usize, Anchor)> {
         let pairs = wanted.iter().zip(refs);
@@ -68,6 +82,14 @@ pub(crate) fn physical(
     if let Some(stem) = &stem {
         put_stem(&mut file, stem).map_err(failed)?;
     }
+    // Nothing may follow a last variable that is larger than the version's sizes.
+    let mut ended = file.clone();
+    let has_end = stem.is_none()
+        && add_end(&mut ended).is_ok()
+        && (DataLayout::check_sizes(&ended).is_ok() || DataLayout::check_sizes(&file).is_err());
+    if has_end {
+        file = ended;
+    }
     let used = old.and_then(|heap| heap.end).unwrap_or(0);
     // New tables come behind what there is.
     let mut end = used;
@@ -84,9 +106,10 @@ pub(crate) fn physical(
     }
     let has_records = stem.is_none() && file.vars.iter().any(|v| file.is_record(v));
     let new_room = || wanted.iter().filter(|w| w.is_new).map(room_of).fold(0, u64::saturating_add);
+    let end_room = if has_end { ALIGN } else { 0 };
     let needed = match base.hints.chunk_room {
-        Some(room) => room.max(end),
-        None => end.saturating_add(new_room()),
+        Some(room) => room.max(end).saturating_add(end_room),
+        None => end.saturating_add(new_room()).saturating_add(end_room),
     };
     let align = Alignment {
         record_room: base.align.record_room.max(match has_records {
@@ -112,7 +135,10 @@ pub(crate) fn physical(
     let stays = match old {
         _ if stem.is_some() => Some(0),
         Some(heap) => {
-            let needed = if base.hints.chunk_room.is_some() { needed } else { end };
+            let needed = match base.hints.chunk_room {
+                Some(_) => needed,
+                None => end.saturating_add(end_room),
+            };
             let fits = room_before_records(&layout, heap.begin).is_some_and(|room| room >= needed);
             (fits && fixed_end <= heap.begin).then_some(heap.begin)
         }
@@ -121,7 +147,7 @@ pub(crate) fn physical(
             room_before_records(&layout, begin).is_some_and(|room| room >= needed).then_some(begin)
         }
     };
-    let (begin, layout) = match stays {
+    let (begin, mut layout) = match stays {
         Some(begin) => (begin, layout),
         None => {
             let (fixed_end, layout) = place(DataLayout::place(&file, &align).map_err(failed)?);
@@ -130,10 +156,29 @@ pub(crate) fn physical(
     };
     put_heap(&mut file, begin).map_err(failed)?;
     let mut schema = to_file(schema, &anchors(&refs));
+    if has_end {
+        add_end(&mut schema).map_err(failed)?;
+    }
     schema.attrs = file.attrs;
     let moved = old.filter(|heap| heap.begin != begin).map(|heap| (heap.begin, used));
     let inside = layout.record_begin.filter(|_| stem.is_none());
-    let limit = inside.map(|records| records.saturating_sub(begin));
+    let last = end_of(&schema).and_then(|var| layout.places.get_mut(var.0));
+    let limit = match (last, inside) {
+        (None, _) => inside.map(|records| records.saturating_sub(begin)),
+        // Before records the end stays where it is, and the heap grows towards it.
+        (Some(place), Some(records)) => {
+            place.begin = end_begin(records);
+            Some(place.begin.saturating_sub(begin))
+        }
+        (Some(place), None) => {
+            let moved = end_begin(begin.saturating_add(end).saturating_add(ALIGN));
+            if moved <= schema.version.max_offset() {
+                place.begin = moved;
+                end = end.saturating_add(ALIGN);
+            }
+            None
+        }
+    };
     let heap = Heap::new(begin, Some(end), limit);
     Ok(Some(Placing { schema, layout, heap, blocks, moved, stem }))
 }

@@ -6,6 +6,7 @@
 
 mod commit;
 mod define;
+mod end;
 mod examine;
 mod files;
 mod heap;
@@ -23,11 +24,14 @@ mod write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use esker_codec::{Chunk, Pipeline, Scratch};
-use esker_format::chunked::{Anchor, Grid, from_file, heap_of};
-use esker_format::{ExternalType, Header, Schema, VarId, Variable, values};
+use esker_format::chunked::{
+    Anchor, Grid, RECORDS, end_of, from_file, heap_of, put_records, without_end,
+};
+use esker_format::{ExternalType, Header, Owner, Schema, VarId, Variable, values};
 
 pub(crate) use commit::write_block;
 pub(crate) use define::{Placing, physical};
+pub(crate) use end::write_end;
 pub use examine::{ChunkFault, ChunkFaultKind, TableBlock};
 pub use files::classic_of;
 pub(crate) use files::{SubFiles, new_folder, new_stem, remove_others, tables_file};
@@ -120,7 +124,10 @@ impl Chunking {
 
 /// Why chunks cannot begin there, if they cannot: it is where the file has something else.
 fn misplaced(header: &Header, begin: u64) -> Option<String> {
-    let fixed = header.fixed_end().max(header.layout.header_len);
+    // What lies behind the beginning was put there by others: a hole of the heap, as its end variable.
+    let before = header.vars().filter(|(_, v, p)| !header.schema.is_record(v) && p.begin < begin);
+    let ends = before.map(|(_, _, place)| place.begin.saturating_add(place.vsize));
+    let fixed = ends.fold(header.layout.header_len, u64::max);
     let records = header.layout.record_begin.filter(|records| begin > *records);
     let why = match records {
         _ if begin < fixed => format!("before byte {fixed}, where its header and variables end"),
@@ -128,6 +135,24 @@ fn misplaced(header: &Header, begin: u64) -> Option<String> {
         None => return None,
     };
     Some(format!("the file says that its chunks begin at byte {begin}, {why}"))
+}
+
+/// Whether two headers of a file differ at most in what changes when chunks are written: the records that each
+/// variable has, and where the chunks end.
+pub(crate) fn same_but_for_growth(a: &Header, b: &Header) -> bool {
+    let still = |header: &Header| {
+        let mut header = without_end(header);
+        let anchors = header.vars().filter(|(_, variable, _)| Anchor::of(variable).is_some());
+        for id in anchors.map(|(id, _, _)| id).collect::<Vec<_>>() {
+            // An attribute that is not there in one of them differs as ever.
+            if header.schema.attr(Owner::Var(id), RECORDS).is_some() {
+                let _ = put_records(&mut header.schema, id, 0);
+            }
+        }
+        header
+    };
+    let (a, b) = (still(a), still(b));
+    a.schema == b.schema && a.layout == b.layout
 }
 
 /// A chunked variable of an open dataset.
@@ -206,7 +231,11 @@ impl Chunked {
         let schema = from_file(schema, &seen);
         let grids = found.iter().map(|v| v.as_ref()?.as_ref().ok().map(ChunkedVar::grid));
         let space = Space::new(grids);
-        let limit = header.layout.record_begin.zip(inside).map(|(r, b)| r.saturating_sub(b));
+        let limit = header.layout.record_begin.zip(inside).map(|(records, begin)| {
+            let end = end_of(&header.schema).and_then(|var| header.place(var));
+            let end = end.map_or(records, |place| place.begin).clamp(begin, records.max(begin));
+            end - begin
+        });
         let heap = Heap::new(begin.unwrap_or(0), None, limit);
         let (cache, scratch, buffers) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (vars, grown) = (found, false);

@@ -19,13 +19,12 @@ impl Dataset {
         self.io.drain();
         self.settle_chunks()?;
         let mut base = self.base.clone();
-        let (file, header) = (self.file.clone(), self.header.clone());
-        let (records, renamed) = (self.records, false);
+        let records = self.records;
+        let mut before = Before::new(self.file.clone(), &self.header, records);
         let Some(chunked) = self.chunked.take() else { return Ok(()) };
         let room = chunked.heap.limit.map_or(needed, |limit| needed.max(limit + limit / 2));
         base.hints.chunk_room = Some(room);
-        let chunked = Some(chunked);
-        let before = Before { file, header, records, renamed, container: None, chunked };
+        before.chunked = Some(chunked);
         let moved = before.chunked.as_deref().map_or(Err(Error::Garbled), |chunked| {
             let known = (&before.header, Some(chunked), records);
             let placing = physical(&base, &chunked.schema, Some(known), None)?;

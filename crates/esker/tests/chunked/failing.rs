@@ -181,8 +181,10 @@ fn see(store: &MemoryStore, writable: bool, what: &str) -> Option<Seen> {
     if !store.exists(Path::new(PATH)).unwrap() {
         return None;
     }
-    let options = OpenOptions::new().writable(writable).store(Arc::new(store.clone()));
-    let ds = Dataset::open_with(PATH, options).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let options = || OpenOptions::new().store(Arc::new(store.clone()));
+    let ds = Dataset::open_with(PATH, options().writable(writable));
+    let ds = ds.unwrap_or_else(|e| panic!("{what}: {e}"));
+    require_sound(&ds, what);
     let mut values = Vec::new();
     for var in (0..ds.schema().vars.len()).map(VarId) {
         let read = ds.get::<f64>(var, &Selection::all());
@@ -196,6 +198,30 @@ fn see(store: &MemoryStore, writable: bool, what: &str) -> Option<Seen> {
         values.push((read.unwrap_or_else(|e| panic!("{what}: {e}")), chunk));
     }
     Some(Seen { schema: ds.schema().clone(), records: ds.numrecs(), values })
+}
+
+/// To a program that knows nothing of chunks the file is a classic one: fixed variables in the order of
+/// definition, whatever comes behind them, and the last of them where the chunks end.
+fn require_sound(ds: &Dataset, what: &str) {
+    let header = ds.header();
+    let fixed = header.vars().filter(|(_, variable, _)| !header.schema.is_record(variable));
+    let mut end = header.layout.header_len;
+    for (_, variable, place) in fixed {
+        assert!(place.begin >= end, "{what}: {} at {}, before {end}", variable.name, place.begin);
+        end = place.begin + place.vsize;
+    }
+    let records = header.layout.record_begin;
+    assert!(records.is_none_or(|begin| begin >= end), "{what}: {records:?}, before {end}");
+    assert_eq!(header.schema.vars.iter().last().map(|v| &*v.name), Some("__chunk_end"), "{what}");
+}
+
+/// The file ends with its chunks, and they with their variable.
+fn require_whole(store: &MemoryStore, what: &str) {
+    let ds = Dataset::open_with(PATH, OpenOptions::new().store(Arc::new(store.clone()))).unwrap();
+    if ds.header().layout.record_begin.is_some() {
+        return;
+    }
+    assert_eq!(ds.file_len().unwrap(), ds.header().data_end(ds.numrecs()), "{what}");
 }
 
 /// Every chunk is the old one or the new one.
@@ -294,6 +320,7 @@ fn goes_on(store: &MemoryStore, ranks: usize, what: &str) {
         ds.close()
     });
     assert!(done.iter().all(Result::is_ok), "{what}: {done:?}");
+    require_whole(store, what);
     let seen = see(store, false, what).unwrap();
     for (values, chunk) in seen.values.iter().filter(|(_, chunk)| chunk.is_some()) {
         let new = match values.len() == 48 && *chunk == Some([4, 3]) {

@@ -6,4 +6,7 @@ mod failing;
 mod limits;
 mod lossy;
 mod owners;
+#[path = "../peers/mod.rs"]
+mod peers;
 mod room;
+mod valid;
