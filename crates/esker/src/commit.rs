@@ -61,7 +61,15 @@ impl New<'_> {
         let Some(placing) = self.placing else { return Ok(()) };
         let beside = placing.stem.as_ref().map(|stem| tables_file(base, stem)).transpose()?;
         let heap = HeapFile::new(beside.as_deref().unwrap_or(file), placing.heap.begin);
-        placing.blocks.iter().try_for_each(|(at, block)| write_block(heap, *at, block))
+        placing.blocks.iter().try_for_each(|(at, block)| write_block(heap, *at, block))?;
+        match &beside {
+            // Before the header that speaks of them.
+            Some(tables) => {
+                tables.sync()?;
+                Ok(base.store.sync_names(&base.path)?)
+            }
+            None => Ok(()),
+        }
     }
 }
 

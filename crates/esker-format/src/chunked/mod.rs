@@ -7,10 +7,12 @@
 
 mod anchor;
 mod grid;
+mod head;
 mod table;
 
 pub use anchor::{Anchor, from_file, heap_of, lengths, put_heap, put_records, to_file};
 pub use grid::{Grid, automatic_shape};
+pub use head::FileHead;
 pub use table::{Block, DamagedEntry, Entry};
 
 /// The numbers of the dimensions; makes a scalar an anchor.

@@ -2,8 +2,8 @@
 
 use esker_codec::Pipeline;
 use esker_format::chunked::{
-    ALIGN, Anchor, Block, DIMS, FILES, FILTERS, HEAP, RECORDS, REFS, SHAPE, automatic_shape,
-    lengths, put_heap, to_file,
+    ALIGN, Anchor, Block, DIMS, FILES, FILTERS, FileHead, HEAP, RECORDS, REFS, SHAPE,
+    automatic_shape, lengths, put_heap, to_file,
 };
 use esker_format::{Alignment, DataLayout, DimLen, Header, Owner, Schema, VarId, Variable};
 
@@ -68,7 +68,9 @@ pub(crate) fn physical(
     if let Some(stem) = &stem {
         put_stem(&mut file, stem).map_err(failed)?;
     }
-    let used = old.and_then(|heap| heap.end).unwrap_or(0);
+    // A file of tables has a head.
+    let empty = if stem.is_some() { FileHead::LEN } else { 0 };
+    let used = old.and_then(|heap| heap.end).unwrap_or(empty);
     // New tables come behind what there is.
     let mut end = used;
     let mut blocks = Vec::new();

@@ -170,7 +170,8 @@ impl Dataset {
         for unit in units {
             ids.push(chunked.space.chunk_at(*unit).ok_or(Error::Garbled)?.0);
         }
-        let tables = self.tables_file(chunked)?;
+        let Some(first) = ids.first() else { return Ok(Vec::new()) };
+        let tables = self.tables_of(chunked, first.var)?;
         let heap = chunked.heap_in(&*tables);
         let mut entries: Vec<Option<Entry>> = vec![None; ids.len()];
         let mut order: Vec<usize> = (0..ids.len()).collect();
