@@ -381,10 +381,65 @@ fn chunks_in_files_of_their_own_are_copied_and_checked() {
     let names = names.map(|entry| entry.expect("an entry").path());
     let chunks =
         names.into_iter().find(|p| p.to_string_lossy().contains("chunks.")).expect("chunks");
+    // A repair mends the classic file, on a copy of the whole folder, or where it is.
+    let numrecs = |path: &Path| std::fs::read(path.join("data.nc")).expect("it")[4..8].to_vec();
+    let sound = numrecs(&file("folder.nc"));
+    let data = file("folder.nc").join("data.nc");
+    let mut header = std::fs::read(&data).expect("its bytes");
+    let at = header.windows(4).position(|w| w == b"time").expect("the dimension");
+    // "a" is padded with three zeros.
+    let padding = header.windows(4).position(|w| w == b"a\0\0\0").expect("padding") + 3;
+    assert!(at > padding);
+    header[padding] = 7;
+    std::fs::write(&data, &header).expect("written");
+    let mended = file("mended.nc");
+    good(&["check", "--repair", "-o", text(&mended), text(&file("folder.nc"))]);
+    assert_eq!(numrecs(&mended), sound);
+    same(&file("in.nc"), &mended);
+    good(&["check", "-q", text(&mended)]);
+    let again = run(&["check", "--repair", "-o", text(&mended), text(&file("folder.nc"))]);
+    assert!(
+        again.code != Some(0) && again.err.contains("mended.nc"),
+        "{} {}",
+        again.out,
+        again.err
+    );
+    good(&["check", "--repair", "--in-place", text(&file("folder.nc"))]);
+    same(&file("in.nc"), &file("folder.nc"));
+    assert_eq!(std::fs::read(&data).ok(), std::fs::read(mended.join("data.nc")).ok());
+
     let mut bytes = std::fs::read(&chunks).expect("its bytes");
-    bytes[1] ^= 1;
-    std::fs::write(&chunks, bytes).expect("written");
+    bytes[65] ^= 1;
+    std::fs::write(&chunks, &bytes).expect("written");
     let ended = run(&["check", text(&file("folder.nc"))]);
     assert_eq!(ended.code, Some(1));
-    assert!(ended.out.contains("file 1: chunk 0"), "{}", ended.out);
+    let name = chunks.file_name().expect("its name").to_str().expect("text");
+    assert!(ended.out.contains(&format!("file {name}: chunk 0")), "{}", ended.out);
+    // What cannot be mended is named, with what to do.
+    let ended = run(&["check", "--repair", "--in-place", text(&file("folder.nc"))]);
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.out.contains("write the chunk anew"), "{}", ended.out);
+}
+
+#[test]
+fn a_copy_tells_programs_what_it_did_and_writes_references() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = |name: &str| directory.path().join(name);
+    mixed(&file("in.nc"));
+    let told = copy(&["--auto", "--smallest=0", "--refs", "--json"], &file("in.nc"), &file("o.nc"));
+    let told: Value = serde_json::from_str(&told).expect("JSON");
+    assert_eq!(told["output"], text(&file("o.nc")));
+    assert_eq!((&told["variables"], &told["records"]), (&8.into(), &5.into()));
+    assert_eq!(told["references"]["path"], text(&file("o.nc.json")));
+    assert_eq!(told["references"]["left_out"], serde_json::json!([]));
+    assert!(file("o.nc.json").exists());
+    copy(&["--auto", "--refs=parquet"], &file("in.nc"), &file("p.nc"));
+    assert!(file("p.nc.parq/.zmetadata").exists());
+    // The copy is there, whatever is in the way of its references.
+    std::fs::write(file("q.nc.json"), "somebody's").expect("written");
+    let names = [file("in.nc"), file("q.nc")];
+    let ended = run(&["copy", "--refs", text(&names[0]), text(&names[1])]);
+    assert!(ended.code == Some(2) && ended.err.contains("it is copied"), "{}", ended.err);
+    same(&names[0], &names[1]);
+    assert_eq!(std::fs::read(file("q.nc.json")).ok().as_deref(), Some(&b"somebody's"[..]));
 }

@@ -76,6 +76,12 @@ fn a_canonical_copy_has_ordinary_variables() {
     };
     good(&["copy", "--canonical", path, made]);
     look();
+    good(&["copy", "-O", "--canonical", "--filter", "shuffle zstd", "--smallest=0", path, made]);
+    look();
+    let ds = Dataset::open(made).unwrap();
+    let filters = ds.chunking(ds.var("t").unwrap()).map(|c| c.pipeline.to_string());
+    assert_eq!(filters.as_deref(), Some("shuffle zstd,3"));
+    drop(ds);
     let again = run(&["copy", "--canonical", path, made]);
     assert_eq!(again.code, Some(2));
     assert!(again.err.contains("exists already (-O replaces it)"), "{}", again.err);

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use esker::{Dataset, Define, Error, Result, Schema, VarId};
+use esker_tools::refs::RefsError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::errors::exception;
+use crate::errors::{exception, refs_exception};
 
 /// What a dataset is at the moment.
 pub(crate) enum State {
@@ -21,6 +22,8 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) enum Failure {
     Library(Box<Error>),
+    /// References that a hint asks for, or the dataset itself, when it is closed.
+    References(Box<RefsError>),
     Closed(PathBuf),
     /// A rank wants to move data while definitions of all ranks are pending.
     Pending(PathBuf),
@@ -43,6 +46,7 @@ impl Failure {
     pub(crate) fn raise(self, py: Python<'_>) -> PyErr {
         match self {
             Failure::Library(error) => exception(py, &error),
+            Failure::References(error) => refs_exception(py, &error),
             Failure::Closed(path) => {
                 PyValueError::new_err(format!("{}: the dataset is closed", path.display()))
             }
@@ -206,7 +210,11 @@ impl Shared {
         let mut state = self.writing();
         self.end_definitions(&mut state)?;
         match std::mem::replace(&mut *state, State::Closed) {
-            State::Data(dataset) => Ok(dataset.close()?),
+            State::Data(dataset) => {
+                let store = std::sync::Arc::new(esker_store::LocalStore);
+                let closed = esker_tools::refs::close(*dataset, store);
+                closed.map(drop).map_err(|error| Failure::References(Box::new(error)))
+            }
             _ => Ok(()),
         }
     }

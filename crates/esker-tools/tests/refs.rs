@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use esker::{
-    CreateOptions, Dataset, DimLen, ExternalType, Layout, Owner, Selection, VarId, Version,
+    CreateOptions, Dataset, DimLen, ExternalType, Hints, Layout, Owner, Selection, VarId, Version,
 };
 use esker_store::{Fault, FaultyStore, LocalStore};
 use esker_tools::Unseen;
@@ -395,7 +395,11 @@ fn pair(plain: &Path, chunked: &Path) -> usize {
     let mut made = 0;
     for path in [plain, chunked] {
         made = 0;
-        let options = CreateOptions::new().version(Version::Cdf5);
+        let mut hints = Hints::default();
+        if path.ends_with("folder") {
+            hints.set("esker_chunk_files", "rank");
+        }
+        let options = CreateOptions::new().version(Version::Cdf5).hints(hints);
         let mut def = Dataset::create(path, options).unwrap();
         let time = def.add_dim("time", DimLen::Unlimited).unwrap();
         let dims = lengths.map(|(name, len)| def.add_dim(name, DimLen::Fixed(len)).unwrap());
@@ -449,6 +453,122 @@ fn xarray_sees_the_chunks_of_every_pipeline_that_zarr_knows() {
         pairs.add(&plain, &refs);
     }
     pairs.compare(dir.path());
+}
+
+/// Chunks in a file for each of three ranks, and variables in the classic file beside them.
+fn folder(path: &Path, refs: &str) -> Result<Vec<Option<Written>>, String> {
+    let outcomes = esker::launch(3, |comm| {
+        let mut hints = Hints::default();
+        if !path.ends_with("plain.nc") {
+            hints.set("esker_chunk_files", "rank");
+        }
+        hints.set("esker_chunk_refs", refs);
+        let me = comm.rank() as u64;
+        let options = CreateOptions::new().comm(comm.clone()).hints(hints);
+        let mut def = Dataset::create(path, options).unwrap();
+        let time = def.add_dim("time", DimLen::Unlimited).unwrap();
+        let y = def.add_dim("y", DimLen::Fixed(9)).unwrap();
+        let x = def.add_dim("x", DimLen::Fixed(10)).unwrap();
+        let field = def.add_var("field", ExternalType::Float, &[y, x]).unwrap();
+        let moving = def.add_var("moving", ExternalType::Short, &[time, y, x]).unwrap();
+        if !path.ends_with("plain.nc") {
+            def.set_chunks(field, &[3, 4]).unwrap();
+            def.set_filters(field, "shuffle zstd,3").unwrap();
+            def.set_chunks(moving, &[1, 3, 10]).unwrap();
+            def.set_filters(moving, "deflate,4").unwrap();
+        }
+        let plain = def.add_var("plain", ExternalType::Int, &[x]).unwrap();
+        let mut ds = def.enddef().unwrap();
+        let rows = Selection::slab(&[3 * me, 0], &[3, 10]);
+        let values: Vec<i16> = (0..30).map(|i| i + 100 * me as i16).collect();
+        ds.put_all(field, &rows, &values).unwrap();
+        for record in 0..4 {
+            let rows = Selection::slab(&[record, 3 * me, 0], &[1, 3, 10]);
+            ds.put_all(moving, &rows, &values).unwrap();
+        }
+        let own = if me == 0 { Selection::all() } else { Selection::none() };
+        ds.put_all(plain, &own, &values[..if me == 0 { 10 } else { 0 }]).unwrap();
+        refs::close(ds, Arc::new(LocalStore)).map_err(|error| error.to_string())
+    });
+    outcomes.into_iter().collect()
+}
+
+#[test]
+fn xarray_sees_chunks_in_files_of_their_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let (plain, chunked) = (dir.path().join("plain.nc"), dir.path().join("folder"));
+    let made = pair(&plain, &chunked);
+    let mut pairs = Pairs::default();
+    for name in ["chunked.json", "chunked.parq"] {
+        let refs = dir.path().join(name);
+        let written = write(&chunked, &refs, &RefsOptions { rows: 11, ..RefsOptions::default() });
+        assert_eq!((written.left_out.as_slice(), written.variables.len()), ([].as_slice(), made));
+        pairs.add(&plain, &refs);
+    }
+    // Of three ranks.
+    let (ours, many) = (dir.path().join("ours"), dir.path().join("ours/run.nc"));
+    fs::create_dir(&ours).unwrap();
+    let plain = ours.join("plain.nc");
+    folder(&plain, "none").unwrap();
+    folder(&many, "none").unwrap();
+    for name in ["run.nc.json", "run.nc.parq"] {
+        let refs = ours.join(name);
+        let written = write(&many, &refs, &RefsOptions { rows: 5, ..RefsOptions::default() });
+        let url = format!("file://{}", many.canonicalize().unwrap().display());
+        assert_eq!((written.url, written.left_out), (url, vec![]));
+        pairs.add(&plain, &refs);
+    }
+    let text = fs::read_to_string(ours.join("run.nc.json")).unwrap();
+    assert!((1..=3).all(|file| text.contains(&format!("\"{{{{c}}}}{file}\""))), "{text}");
+    pairs.compare(dir.path());
+    // Where they will be.
+    let location = Location::Url("s3://b/run.nc/".into());
+    write(&many, &ours.join("there.json"), &RefsOptions { location, ..Default::default() });
+    let templates = document(&ours.join("there.json"))["templates"].clone();
+    assert_eq!(templates["u"], "s3://b/run.nc/data.nc");
+    let chunks = templates["c"].as_str().unwrap();
+    assert!(chunks.starts_with("s3://b/run.nc/chunks.") && chunks.ends_with('.'), "{chunks}");
+    let location = Location::Relative;
+    write(&many, &ours.join("here.json"), &RefsOptions { location, ..Default::default() });
+    let templates = document(&ours.join("here.json"))["templates"].clone();
+    assert_eq!(templates["u"], "run.nc/data.nc");
+    // A file that is missing, or another's, leaves its variables out and no others.
+    let gone = fs::read_dir(&many).unwrap().map(|entry| entry.unwrap().path());
+    let gone = gone.into_iter().find(|p| p.to_str().unwrap().ends_with(".2")).unwrap();
+    fs::remove_file(&gone).unwrap();
+    let written = write(&many, &ours.join("rest.json"), &RefsOptions::default());
+    let names: Vec<&str> = written.variables.iter().map(|v| v.name.as_str()).collect();
+    assert_eq!(names, ["plain"]);
+    let why = &written.left_out[0].why;
+    assert!(why.contains(gone.file_name().unwrap().to_str().unwrap()), "{why}");
+}
+
+#[test]
+fn a_hint_asks_for_references_at_close() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut pairs = Pairs::default();
+    let plain = dir.path().join("plain.nc");
+    folder(&plain, "json").unwrap();
+    assert!(!dir.path().join("plain.nc.json").exists(), "nothing is chunked");
+    for (form, ending) in [("json", "json"), ("parquet", "parq")] {
+        let path = dir.path().join(format!("{form}.nc"));
+        let written = folder(&path, form).unwrap();
+        let refs = dir.path().join(format!("{form}.nc.{ending}"));
+        let first = written[0].as_ref().unwrap();
+        assert_eq!((&first.path, first.left_out.len()), (&refs, 0));
+        assert!(written[1..].iter().all(Option::is_none));
+        pairs.add(&plain, &refs);
+    }
+    pairs.compare(dir.path());
+    // What is in the way is an error of close on every rank, and the data are there.
+    let path = dir.path().join("safe.nc");
+    fs::create_dir(dir.path().join("safe.nc.json")).unwrap();
+    fs::write(dir.path().join("safe.nc.json/thesis.tex"), "years of work").unwrap();
+    let error = folder(&path, "json").unwrap_err();
+    assert!(error.contains("safe.nc") && error.contains("whole"), "{error}");
+    let ds = Dataset::open(&path).unwrap();
+    let field = ds.get::<i32>(ds.var("field").unwrap(), &Selection::element(&[8, 9])).unwrap();
+    assert_eq!((field, ds.numrecs()), (vec![229], 4));
 }
 
 #[test]

@@ -64,7 +64,15 @@ impl New<'_> {
             chunked::write_end(file, end)?;
         }
         let heap = HeapFile::new(beside.as_deref().unwrap_or(file), placing.heap.begin);
-        placing.blocks.iter().try_for_each(|(at, block)| write_block(heap, *at, block))
+        placing.blocks.iter().try_for_each(|(at, block)| write_block(heap, *at, block))?;
+        match &beside {
+            // Before the header that speaks of them.
+            Some(tables) => {
+                tables.sync()?;
+                Ok(base.store.sync_names(&base.path)?)
+            }
+            None => Ok(()),
+        }
     }
 }
 

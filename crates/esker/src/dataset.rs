@@ -279,6 +279,11 @@ impl Dataset {
         &self.base.path
     }
 
+    /// Whether it was opened for writing.
+    pub fn is_writable(&self) -> bool {
+        self.base.writable
+    }
+
     /// The ranks that have this dataset open together.
     pub fn comm(&self) -> &Arc<dyn Communicator> {
         &self.base.comm
@@ -371,7 +376,11 @@ impl Dataset {
         self.settle_subfiles()?;
         let clock = Instant::now();
         let files = self.chunked.as_ref().and_then(|chunked| chunked.files.as_ref());
-        let synced = files.map_or(Ok(()), |files| files.sync());
+        if let Some(files) = files {
+            // The chunks of every rank, before a table that speaks of them.
+            self.base.agree(files.sync_chunks())?;
+        }
+        let synced = files.map_or(Ok(()), |files| files.sync_tables());
         let mut synced = synced.and_then(|()| Ok(self.file.sync()?));
         if let (Ok(()), Some(burst)) = (&synced, &mut self.burst) {
             // Or a log from before would be replayed after a loss of power.

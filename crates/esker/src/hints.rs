@@ -78,6 +78,17 @@ pub(crate) enum ChunkFiles {
     Rank,
 }
 
+/// Which references a dataset with chunked variables gets when it is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChunkRefs {
+    /// None.
+    None,
+    /// One JSON document.
+    Json,
+    /// A directory of Parquet files.
+    Parquet,
+}
+
 /// What happens to a chunk that is written again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rewrite {
@@ -165,6 +176,9 @@ pub struct Hints {
     pub(crate) chunk_files: ChunkFiles,
     /// `esker_chunk_rewrite`: whether a chunk may be written over where it is.
     pub(crate) chunk_rewrite: Rewrite,
+    /// `esker_chunk_refs`: which references are written when the dataset is closed. Not by this crate,
+    /// which knows nothing of Zarr: by its front ends, through `esker_tools::refs::close`.
+    chunk_refs: ChunkRefs,
     /// The pairs that were set, to send them to other ranks.
     given: Vec<(String, String)>,
     warnings: Vec<String>,
@@ -207,6 +221,7 @@ impl Default for Hints {
             chunk_room: None,
             chunk_files: ChunkFiles::Inside,
             chunk_rewrite: Rewrite::Safe,
+            chunk_refs: ChunkRefs::None,
             given: Vec::new(),
             warnings: Vec::new(),
         }
@@ -407,6 +422,11 @@ const TABLE: &[Hint] = &[
         chunk_rewrite,
         [("safe", Rewrite::Safe), ("in_place", Rewrite::InPlace)]
     ),
+    choice_hint!(
+        "esker_chunk_refs",
+        chunk_refs,
+        [("none", ChunkRefs::None), ("json", ChunkRefs::Json), ("parquet", ChunkRefs::Parquet)]
+    ),
     ignored_hint!("cb_config_list"),
     ignored_hint!("romio_no_indep_rw"),
     ignored_hint!("striping_factor"),
@@ -465,6 +485,11 @@ impl Automatic {
 }
 
 impl Hints {
+    /// `esker_chunk_refs`: the references that the dataset is to get when it is closed.
+    pub fn chunk_refs(&self) -> ChunkRefs {
+        self.chunk_refs
+    }
+
     /// Sets one hint by its name. A name or value that cannot be used changes nothing and
     /// becomes a warning.
     ///

@@ -121,7 +121,7 @@ pub use esker_format::{
     HeaderState, MemoryType, Native, NumRecs, Owner, Placement, Scalar, Schema, SchemaError,
     Values, VarId, Variable, Version, values,
 };
-pub use hints::{Automatic, Hints, Layout};
+pub use hints::{Automatic, ChunkRefs, Hints, Layout};
 pub use io_thread::IoThread;
 pub use journal::{
     clear_journal, finish_redefinition, journal_path, new_path, read_journal, remove_journal,

@@ -1,16 +1,18 @@
 //! `esker copy`: a file, or parts of it, into another file of any version.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use esker::{Alignment, Layout, Version};
 use esker_tools::Unseen;
-use esker_tools::copy::{self, CopyError, CopyOptions, DimRange};
+use esker_tools::copy::{self, Copied, CopyError, CopyOptions, DimRange};
+use esker_tools::refs::{Form, RefsError, RefsOptions, Written};
+use serde_json::json;
 
 use super::chunking::Chunking;
-use super::{history, info};
+use super::{history, info, refs};
 use crate::arguments;
 use crate::failure::{Ended, Failure, Outcome};
-use crate::terminal::{Screen, say};
+use crate::terminal::{Screen, json, say};
 
 /// Copy a file to any version, all of it or chosen variables and ranges
 #[derive(Debug, clap::Args)]
@@ -41,7 +43,9 @@ Examples:
   esker copy --chunk lat/90,lon/90 --filter shuffle --filter zstd,3 run.nc small.nc
   esker copy --filter 't:bitround,12 shuffle zstd,3' run.nc small.nc
   esker copy --contiguous small.nc run.nc           and back
-  mpiexec -n 8 esker copy --canonical run.nc all.nc decomposed variables as ordinary ones")]
+  esker copy --auto --refs run.nc small.nc          and small.nc.json for xarray
+  mpiexec -n 8 esker copy --canonical run.nc all.nc decomposed variables as ordinary ones
+  esker copy --canonical --auto run.nc small.nc     the same, compressed")]
 pub(super) struct Arguments {
     /// The file or container to read
     #[arg(value_name = "IN")]
@@ -86,8 +90,14 @@ pub(super) struct Arguments {
     /// Make decomposed variables ordinary ones, and leave out their maps; under mpiexec all ranks
     /// share the work
     #[arg(long, conflicts_with_all = ["vars", "exclude", "dims", "fix_unlimited", "convert_types"])]
-    #[arg(conflicts_with_all = ["shapes", "filters", "auto", "contiguous"])]
     canonical: bool,
+    /// Write references beside OUT too, with which xarray and Zarr read it (`esker refs`)
+    #[arg(long, value_name = "FORM", num_args = 0..=1, require_equals = true)]
+    #[arg(default_missing_value = "json", value_parser = form)]
+    refs: Option<Form>,
+    /// Print JSON about what was copied
+    #[arg(long)]
+    json: bool,
     /// Replace OUT if it exists
     #[arg(short = 'O', long, alias = "force")]
     overwrite: bool,
@@ -98,6 +108,14 @@ fn layout(name: &str) -> Result<Layout, String> {
         "classic" => Ok(Layout::Classic),
         "log" => Ok(Layout::Log),
         _ => Err("use classic or log".into()),
+    }
+}
+
+fn form(name: &str) -> Result<Form, String> {
+    match name {
+        "json" => Ok(Form::Json),
+        "parquet" => Ok(Form::Parquet),
+        _ => Err("use json or parquet".into()),
     }
 }
 
@@ -155,12 +173,69 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
         }
         error => Failure::either(&arguments.input, &arguments.output, error),
     })?;
-    for (name, before, after) in copied.converted {
+    let references = match arguments.refs {
+        Some(form) => Some(references(arguments, form)?),
+        None => None,
+    };
+    if arguments.json {
+        json::write(screen, &document(arguments, &copied, references.as_ref()))?;
+        return Ok(Outcome::Good);
+    }
+    for (name, before, after) in &copied.converted {
         let output = arguments.output.display();
         say(format_args!("esker: {output}: {name} is of type {after} here, {before} before"));
+    }
+    if let Some(references) = &references {
+        refs::warn(output, references);
     }
     if arguments.chunking.auto && arguments.layout == Layout::Classic {
         info::chosen(screen, output)?;
     }
     Ok(Outcome::Good)
+}
+
+/// Writes the references of the output. It is there whatever becomes of them.
+fn references(arguments: &Arguments, form: Form) -> Result<Written, Failure> {
+    let options =
+        RefsOptions { form: Some(form), overwrite: arguments.overwrite, ..RefsOptions::default() };
+    let output = &arguments.output;
+    esker_tools::refs::write(output, None, &options, &mut Unseen).map_err(|error| {
+        let why = match error {
+            RefsError::Exists { path } => {
+                format!("{} exists already (-O replaces it)", path.display())
+            }
+            error => error.to_string(),
+        };
+        Failure::file(output, format!("it is copied, but has no references: {why}"))
+    })
+}
+
+/// What was done, for programs.
+fn document(
+    arguments: &Arguments,
+    copied: &Copied,
+    references: Option<&Written>,
+) -> serde_json::Value {
+    let name = |path: &Path| path.display().to_string();
+    let converted: Vec<_> = copied
+        .converted
+        .iter()
+        .map(|(name, before, after)| {
+            json!({ "name": name, "before": before.to_string(), "after": after.to_string() })
+        })
+        .collect();
+    json!({
+        "input": name(&arguments.input),
+        "output": name(&arguments.output),
+        "variables": copied.variables,
+        "records": copied.records,
+        "bytes": copied.bytes,
+        "file_bytes": copied.file_len,
+        "converted": converted,
+        "references": references.map(|written| json!({
+            "path": name(&written.path),
+            "chunks": written.chunks(),
+            "left_out": written.left_out.iter().map(|left| &left.name).collect::<Vec<_>>(),
+        })),
+    })
 }

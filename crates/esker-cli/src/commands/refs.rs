@@ -89,7 +89,7 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
             RefsError::Write(error) => error.into(),
             error => Failure::file(input, error),
         })?;
-        warn(arguments, &written);
+        warn(input, &written);
         return Ok(Outcome::Good);
     }
     let mut bar = screen.bar("writing references");
@@ -106,8 +106,8 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
 }
 
 /// What a reader will miss.
-fn warn(arguments: &Arguments, written: &Written) {
-    let file = arguments.file.display();
+pub(super) fn warn(file: &Path, written: &Written) {
+    let file = file.display();
     for left_out in &written.left_out {
         say(format_args!(
             "esker: {file}: variable \"{}\" is left out: {}",
@@ -131,7 +131,7 @@ fn tell(
         json::write(screen, &document(arguments, written))?;
         return Ok(Outcome::Good);
     }
-    warn(arguments, written);
+    warn(&arguments.file, written);
     let output = written.path.display();
     let chunks = written.chunks();
     if chunks > options.json_chunks {

@@ -8,11 +8,13 @@
 mod anchor;
 mod end;
 mod grid;
+mod head;
 mod table;
 
 pub use anchor::{Anchor, from_file, heap_of, lengths, put_heap, put_records, to_file};
 pub use end::{add_end, end_begin, end_field, end_of, without_end};
 pub use grid::{Grid, automatic_shape};
+pub use head::FileHead;
 pub use table::{Block, DamagedEntry, Entry};
 
 /// The numbers of the dimensions; makes a scalar an anchor.

@@ -23,11 +23,11 @@ pub(super) fn check(
     }
     let dataset = Dataset::open_with(path, OpenOptions::new().store(store.clone()).blobs(true))?;
     let faults = dataset.examine_chunks(&mut |done, total| progress.progress(done, total))?;
-    findings.extend(faults.iter().map(finding));
+    findings.extend(faults.iter().map(|fault| finding(&dataset, fault)));
     Ok(())
 }
 
-fn finding(fault: &ChunkFault) -> Finding {
+fn finding(dataset: &Dataset, fault: &ChunkFault) -> Finding {
     let code = match fault.kind {
         ChunkFaultKind::Anchor => "chunk-anchor",
         ChunkFaultKind::Table => "chunk-table",
@@ -40,8 +40,9 @@ fn finding(fault: &ChunkFault) -> Finding {
         let index: Vec<String> = index.iter().map(u64::to_string).collect();
         object.push_str(&format!(", chunk ({})", index.join(", ")));
     }
-    if fault.file > 0 {
-        object.push_str(&format!(", file {}", fault.file));
+    if let Some(path) = dataset.chunk_file(fault.file).filter(|_| fault.file > 0) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        object.push_str(&format!(", file {name}"));
     }
     let finding = Finding::new(Severity::Error, code, object, &fault.what);
     match fault.offset {

@@ -36,6 +36,7 @@ mod codes;
 mod container;
 mod extent;
 mod finding;
+mod folder;
 mod header;
 mod length;
 mod mend;

@@ -10,6 +10,7 @@ use esker_store::{Access, CreateMode, File, LocalStore, Store, StoreError};
 
 use super::beside::{Beside, Journal, settled};
 use super::codes::why;
+use super::folder;
 use super::mend::{Allowed, Mend, Plan, plan};
 use super::{BLOCK, CheckOptions, Finding, Report, Severity, check, decode};
 use crate::Progress;
@@ -86,8 +87,9 @@ pub fn repair(
     }
     let in_place = options.target == Target::InPlace;
     let access = if in_place { Access::ReadWrite } else { Access::Read };
-    let file = store.open(path.as_ref(), access)?;
-    let path = store.resolve(path.as_ref())?;
+    let classic = esker::classic_of(store, path.as_ref())?;
+    let file = store.open(&classic, access)?;
+    let path = store.resolve(&classic)?;
     let (plan, mut mended) = prepare(store, &path, &*file, options)?;
     mended.extend(plan.iter().flat_map(|plan| plan.mends.clone()));
     let written = match &options.target {
@@ -100,7 +102,12 @@ pub fn repair(
         }
         Target::Copy(to) => match &plan {
             Some(plan) => {
-                copy(store, &path, &*file, to, plan, progress)?;
+                match folder::files_beside(store, &path, &plan.header)? {
+                    None => copy(store, &path, &*file, to, plan, progress)?,
+                    Some(names) => folder::copy(store, &path, to, &names, |to| {
+                        copy(store, &path, &*file, to, plan, progress)
+                    })?,
+                }
                 Some(to.clone())
             }
             None => None,

@@ -17,7 +17,7 @@ use crate::boxes::{boxes, unit};
 use crate::progress::Progress;
 
 /// How many of the options' buffers a rank has here: chunks of a box are encoded side by side.
-const BUFFERS: u64 = 8;
+pub(super) const BUFFERS: u64 = 8;
 
 /// Copies `input` to `output` as [`copy`](super::copy()) does, by arrays. Collective: the ranks share
 /// the work, each with eight buffers of its own, or as many chunks as fit into that.

@@ -8,14 +8,17 @@ use esker::{
     Communicator, CreateOptions, Dataset, Decomposition, Define, DimId, DimLen, Error, FillMode,
     MemoryLayout, OpenOptions, Owner, Requests, Schema, Selection, Values, VarId,
 };
+use esker_format::chunked::{FILTERS, SHAPE};
 
-use super::arrays::together;
-use super::{Copied, CopyError, CopyOptions, container, growing, grown, history, target};
+use super::arrays::{BUFFERS, together};
+use super::{Copied, CopyError, CopyOptions, chunks, container, growing, grown, history, target};
 use crate::blocks::{Block, blocks};
+use crate::boxes::{boxes, unit};
 use crate::progress::Progress;
 
 /// Copies `input` to `output` with every decomposed variable as the array it stands for, and
-/// without the maps. Collective: the ranks share the work, each with a buffer of its own.
+/// without the maps. Collective: the ranks share the work, each with a buffer of its own (eight for
+/// variables with chunks, which are read and written whole).
 ///
 /// Of the options, those that choose variables, ranges and types have no effect.
 ///
@@ -133,7 +136,30 @@ fn define_canonical(
         }
         pairs.push((VarId(i), id));
     }
+    settle_chunks(source, define, options)?;
     Ok(pairs)
+}
+
+/// Gives the variables that are defined the chunks and filters that they are to have.
+fn settle_chunks(
+    source: &Dataset,
+    define: &mut Define,
+    options: &CopyOptions,
+) -> Result<(), CopyError> {
+    let mut schema = define.schema().clone();
+    let was_container = source.container_version().is_some();
+    chunks::settle(&mut schema, source.numrecs(), &options.chunks, false, was_container)?;
+    for (number, var) in schema.vars.iter().enumerate() {
+        for name in [SHAPE, FILTERS] {
+            let defined = define.schema().vars.at(number).and_then(|var| var.attrs.get(name));
+            match (var.attrs.get(name), defined.is_some()) {
+                (Some(attr), _) => define.put_attr(VarId(number), name, attr.values.clone())?,
+                (None, true) => drop(define.del_attr(VarId(number), name)?),
+                (None, false) => {}
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The dimensions that only the maps use.
@@ -179,7 +205,19 @@ fn transfer(
     progress.progress(done, total);
     for (from, to) in pairs {
         let (shape, ty) = (source.shape(*from)?, source.variable(*from)?.ty);
-        let mut cut = blocks(&shape, options.buffer as u64 / ty.size()).peekable();
+        let chunk = |of: &Dataset, var| of.chunking(var).map(|c| c.chunk.clone());
+        let most = options.buffer as u64 / ty.size();
+        let mut cut: Box<dyn Iterator<Item = Block>> =
+            match (chunk(source, *from), chunk(target, *to)) {
+                (None, None) => Box::new(blocks(&shape, most)),
+                // Whole chunks: a filter that is not lossless has each value once.
+                (was, will) => {
+                    let most = most * BUFFERS;
+                    let unit = unit(&shape, was.as_deref(), will.as_deref(), most);
+                    Box::new(boxes(&shape, &unit, most))
+                }
+            };
+        let mut cut = cut.by_ref().peekable();
         while cut.peek().is_some() {
             let round: Vec<Block> = cut.by_ref().take(ranks).collect();
             let mine = round.get(rank);

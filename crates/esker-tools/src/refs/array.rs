@@ -1,5 +1,8 @@
 //! One variable as a Zarr array: its shape, its chunks, and where they lie.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use esker::{
     Chunking, Dataset, ExternalType, Result, Schema, StoredChunk, Values, VarId, Variable, values,
 };
@@ -31,7 +34,12 @@ pub(super) struct Array {
 /// A chunk: where it lies, or its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content<'a> {
-    At { offset: u64, size: u64 },
+    /// In the file of this number; 0 is the classic one.
+    At {
+        file: u32,
+        offset: u64,
+        size: u64,
+    },
     Inline(&'a [u8]),
 }
 
@@ -147,9 +155,15 @@ impl Array {
         let Some(codecs) = pipeline.numcodecs(&of_chunk) else {
             return Ok(Err(unknown(pipeline, variable.ty)));
         };
-        let (file_len, mut chunks, mut trouble) = (dataset.file_len()?, 0, None);
+        let (mut chunks, mut trouble) = (0, None);
+        // Of the files that chunks are in.
+        let mut lengths = HashMap::from([(0, dataset.file_len()?)]);
         let looked = dataset.stored_chunks(var, false, |index, stored| {
             chunks += 1;
+            let file_len = match lengths.entry(stored.file) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(new) => *new.insert(dataset.chunk_file_len(var, stored.file)?),
+            };
             trouble = trouble.take().or_else(|| unreadable(pipeline, index, &stored, file_len));
             Ok(())
         });
@@ -206,7 +220,7 @@ impl Array {
                     let (record, within) = (number / in_record.max(1), number % in_record.max(1));
                     // `regular` has seen that the last one is in the file.
                     let offset = begin + record * stride + within * size;
-                    tell(&index, Content::At { offset, size })?;
+                    tell(&index, Content::At { file: 0, offset, size })?;
                     grid.advance(&mut index);
                 }
             }
@@ -239,8 +253,8 @@ impl Array {
     ) -> std::result::Result<(), E> {
         let mut told = Ok(());
         let looked = dataset.stored_chunks(self.var, false, |index, stored| {
-            let StoredChunk { offset, size, .. } = stored;
-            told = tell(index, Content::At { offset, size });
+            let StoredChunk { file, offset, size, .. } = stored;
+            told = tell(index, Content::At { file, offset, size });
             // Any error ends it; the one that counts is in `told`.
             told.as_ref().map_err(|_| esker::Error::Garbled).copied()
         });
@@ -313,12 +327,12 @@ fn unreadable(
              Zarr knows no such exceptions"
         ));
     }
-    if stored.file != 0 {
-        return Some(format!("chunk {index:?} is in another file ({})", stored.file));
-    }
     let end = stored.offset.checked_add(stored.size);
-    end.is_none_or(|end| end > file_len)
-        .then(|| format!("chunk {index:?} lies beyond the end of the file, after {file_len} bytes"))
+    end.is_none_or(|end| end > file_len).then(|| {
+        let file =
+            if stored.file == 0 { "the file".into() } else { format!("file {}", stored.file) };
+        format!("chunk {index:?} lies beyond the end of {file}, after {file_len} bytes")
+    })
 }
 
 /// Which filter it is that Zarr does not know.

@@ -4,6 +4,7 @@
 //! row r of `VAR/refs.N.parq` is chunk N × rows + r in C order. Every file is there, even one
 //! that has no chunk: fsspec, when it looks for a URL in them, does not expect a gap.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use esker_store::{CreateMode, Store};
 
 use super::array::{Array, Content};
 use super::grid::Grid;
+use super::location::Urls;
 use super::metadata::{base64, quoted};
 use super::parquet::{self, Row};
 use super::sink::{Growing, Sink, failed};
@@ -21,7 +23,7 @@ use super::sink::{Growing, Sink, failed};
 pub(super) struct Directory {
     store: Arc<dyn Store>,
     path: PathBuf,
-    url: String,
+    urls: Urls,
     /// Rows of a file.
     rows: usize,
     metadata: Vec<String>,
@@ -37,18 +39,21 @@ struct Current {
     /// The number of the file that is next, and its rows so far.
     file: u64,
     rows: Vec<Row>,
+    /// The files that these are in, by their place in `rows`, and the other way round.
+    paths: Vec<String>,
+    places: HashMap<u32, u32>,
 }
 
 impl Directory {
     pub(super) fn begin(
         store: Arc<dyn Store>,
         path: &Path,
-        url: &str,
+        urls: &Urls,
         rows: usize,
     ) -> io::Result<Directory> {
         store.create_dir(path).map_err(failed)?;
-        let (path, url) = (path.to_path_buf(), url.to_string());
-        Ok(Directory { store, path, url, rows: rows.max(1), metadata: Vec::new(), array: None })
+        let (path, urls) = (path.to_path_buf(), urls.clone());
+        Ok(Directory { store, path, urls, rows: rows.max(1), metadata: Vec::new(), array: None })
     }
 
     /// Writes the metadata.
@@ -97,7 +102,8 @@ impl Sink for Directory {
         let folder = self.path.join(&array.name);
         self.store.create_dir(&folder).map_err(failed)?;
         let (name, grid) = (array.name.clone(), array.grid());
-        self.array = Some(Current { folder, name, grid, file: 0, rows: Vec::new() });
+        let (rows, paths, places) = (Vec::new(), Vec::new(), HashMap::new());
+        self.array = Some(Current { folder, name, grid, file: 0, rows, paths, places });
         Ok(())
     }
 
@@ -115,13 +121,16 @@ impl Sink for Directory {
             }
         };
         while array.file < file {
-            array.write(&*self.store, &self.url, self.rows)?;
+            array.write(&*self.store, self.rows)?;
         }
         array.rows.resize(row as usize, Row::Missing);
-        array.rows.push(match content {
-            Content::At { offset, size } => Row::At { path: 0, offset, size },
+        let row = match content {
+            Content::At { file, offset, size } => {
+                Row::At { path: array.path_of(file, &self.urls), offset, size }
+            }
             Content::Inline(bytes) => Row::Raw(raw(bytes)?),
-        });
+        };
+        array.rows.push(row);
         Ok(())
     }
 
@@ -130,21 +139,32 @@ impl Sink for Directory {
         let (chunks, rows) = (array.grid.len(), self.rows as u64);
         while array.file < chunks.div_ceil(rows) {
             let left = chunks - array.file * rows;
-            array.write(&*self.store, &self.url, left.min(rows) as usize)?;
+            array.write(&*self.store, left.min(rows) as usize)?;
         }
         Ok(())
     }
 }
 
 impl Current {
+    /// The number of a file in the list of paths.
+    fn path_of(&mut self, file: u32, urls: &Urls) -> u32 {
+        *self.places.entry(file).or_insert_with(|| {
+            self.paths.push(urls.of(file));
+            self.paths.len() as u32 - 1
+        })
+    }
+
     /// Writes the next file, of so many rows.
-    fn write(&mut self, store: &dyn Store, url: &str, rows: usize) -> io::Result<()> {
+    fn write(&mut self, store: &dyn Store, rows: usize) -> io::Result<()> {
         self.rows.resize(rows, Row::Missing);
-        let bytes = parquet::file(&[url], &self.rows)?;
+        let paths: Vec<&str> = self.paths.iter().map(String::as_str).collect();
+        let bytes = parquet::file(&paths, &self.rows)?;
         let path = self.folder.join(format!("refs.{}.parq", self.file));
         let file = store.create(&path, CreateMode::Truncate).map_err(failed)?;
         file.write_at(0, &bytes).map_err(failed)?;
         self.rows.clear();
+        self.paths.clear();
+        self.places.clear();
         self.file += 1;
         Ok(())
     }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::array::{Array, Content};
+use super::location::Urls;
 use super::metadata::{base64, quoted};
 use super::sink::Sink;
 
@@ -10,23 +11,28 @@ use super::sink::Sink;
 #[derive(Debug)]
 pub(super) struct Document<W> {
     out: W,
-    /// What the references say in place of the URL, between quotes.
-    target: String,
+    urls: Urls,
+    /// Whether references have URLs and no templates.
+    plain: bool,
     /// What all keys of the array begin with, not closed.
     prefix: String,
     first: bool,
 }
 
 impl<W: Write> Document<W> {
-    pub(super) fn begin(mut out: W, url: &str) -> io::Result<Document<W>> {
+    pub(super) fn begin(mut out: W, urls: &Urls) -> io::Result<Document<W>> {
         // Braces in a template would be taken for another one.
-        let plain = url.contains("{{") || url.contains("}}");
-        let (templates, target) = match plain {
-            true => (String::new(), quoted(url)),
-            false => (format!("\"templates\":{{\"u\":{}}},", quoted(url)), "\"{{u}}\"".into()),
+        let plain = urls.classic.contains("{{") || urls.classic.contains("}}");
+        let chunks = urls.chunks.as_ref().map(|url| format!(",\"c\":{}", quoted(url)));
+        let templates = match plain {
+            true => String::new(),
+            false => {
+                let (classic, chunks) = (quoted(&urls.classic), chunks.unwrap_or_default());
+                format!("\"templates\":{{\"u\":{classic}{chunks}}},")
+            }
         };
         write!(out, "{{\"version\":1,{templates}\"refs\":{{")?;
-        Ok(Document { out, target, prefix: String::new(), first: true })
+        Ok(Document { out, urls: urls.clone(), plain, prefix: String::new(), first: true })
     }
 
     /// Ends the document; gives what it was written to.
@@ -65,8 +71,13 @@ impl<W: Write> Sink for Document<W> {
         let scalar = if index.is_empty() { "0" } else { "" };
         write!(self.out, "{scalar}\":")?;
         match content {
-            Content::At { offset, size } => {
-                write!(self.out, "[{},{offset},{size}]", self.target)
+            Content::At { file, offset, size } => {
+                match (self.plain, file) {
+                    (true, _) => write!(self.out, "[{}", quoted(&self.urls.of(file))),
+                    (false, 0) => write!(self.out, "[\"{{{{u}}}}\""),
+                    (false, _) => write!(self.out, "[\"{{{{c}}}}{file}\""),
+                }?;
+                write!(self.out, ",{offset},{size}]")
             }
             Content::Inline(bytes) => {
                 self.out.write_all(b"\"base64:")?;

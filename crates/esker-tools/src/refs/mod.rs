@@ -28,6 +28,7 @@
 //! ```
 
 mod array;
+mod closing;
 mod directory;
 mod grid;
 mod json;
@@ -49,8 +50,10 @@ use crate::progress::Progress;
 use array::Array;
 use directory::Directory;
 use json::Document;
+use location::Urls;
 use sink::{Growing, Sink, failed};
 
+pub use closing::close;
 pub use location::Location;
 
 /// The form of references.
@@ -177,6 +180,15 @@ pub enum RefsError {
         path: PathBuf,
     },
 
+    /// The dataset is closed, and all that was written is in it; its references are not there.
+    #[error("{}: it is closed and whole, but has no new references: {why}", path.display())]
+    Closed {
+        /// The dataset.
+        path: PathBuf,
+        /// What went wrong with them.
+        why: String,
+    },
+
     /// There is something of the output's name.
     #[error("{}: it exists already, and is not to be replaced", path.display())]
     Exists {
@@ -229,15 +241,15 @@ pub fn write(
     });
     let output = output.map_or_else(|| beside(input, form), Path::to_path_buf);
     let store = &options.store;
-    let url = options.location.url(survey.dataset.path(), &directory_of(&**store, &output)?);
+    let urls = options.location.urls(&survey.dataset, &directory_of(&**store, &output)?);
     if !options.overwrite && store.exists(&output).map_err(failed)? {
         return Err(RefsError::Exists { path: output });
     }
     match form {
-        Form::Json => survey.json_file(&output, &url, options, progress)?,
-        Form::Parquet => survey.parquet(&output, &url, options, progress)?,
+        Form::Json => survey.json_file(&output, &urls, options, progress)?,
+        Form::Parquet => survey.parquet(&output, &urls, options, progress)?,
     }
-    Ok(survey.written(output, form, url))
+    Ok(survey.written(output, form, urls.dataset))
 }
 
 /// Writes the references of the file `input` to a stream, as JSON.
@@ -249,11 +261,11 @@ pub fn write_to(
 ) -> Result<Written> {
     let survey = Survey::of(input, options)?;
     let here = options.store.resolve(Path::new(".")).map_err(failed)?;
-    let url = options.location.url(survey.dataset.path(), &here);
-    let mut document = Document::begin(out, &url)?;
+    let urls = options.location.urls(&survey.dataset, &here);
+    let mut document = Document::begin(out, &urls)?;
     survey.write(&mut document, progress)?;
     document.end()?;
-    Ok(survey.written(PathBuf::new(), Form::Json, url))
+    Ok(survey.written(PathBuf::new(), Form::Json, urls.dataset))
 }
 
 impl Survey {
@@ -317,13 +329,13 @@ impl Survey {
     fn json_file(
         &self,
         output: &Path,
-        url: &str,
+        urls: &Urls,
         options: &RefsOptions,
         progress: &mut dyn Progress,
     ) -> Result<()> {
         let (store, growing) = (&options.store, new_path(output));
         let file = store.create(&growing, CreateMode::Truncate).map_err(failed)?;
-        let written = Document::begin(BufWriter::with_capacity(1 << 20, Growing::new(file)), url)
+        let written = Document::begin(BufWriter::with_capacity(1 << 20, Growing::new(file)), urls)
             .map_err(RefsError::from)
             .and_then(|mut document| {
                 self.write(&mut document, progress)?;
@@ -347,7 +359,7 @@ impl Survey {
     fn parquet(
         &self,
         output: &Path,
-        url: &str,
+        urls: &Urls,
         options: &RefsOptions,
         progress: &mut dyn Progress,
     ) -> Result<()> {
@@ -358,7 +370,7 @@ impl Survey {
         }
         // What a run that was killed has left.
         directory::remove(&**store, &growing)?;
-        let written = Directory::begin(store.clone(), &growing, url, options.rows)
+        let written = Directory::begin(store.clone(), &growing, urls, options.rows)
             .map_err(RefsError::from)
             .and_then(|mut directory| {
                 self.write(&mut directory, progress)?;

@@ -2,7 +2,7 @@
 
 use esker_codec::Pipeline;
 use esker_format::chunked::{
-    ALIGN, Anchor, Block, DIMS, END, FILES, FILTERS, HEAP, RECORDS, REFS, SHAPE, add_end,
+    ALIGN, Anchor, Block, DIMS, END, FILES, FILTERS, FileHead, HEAP, RECORDS, REFS, SHAPE, add_end,
     automatic_shape, end_begin, end_of, lengths, put_heap, to_file,
 };
 use esker_format::{Alignment, DataLayout, DimLen, Header, Owner, Schema, VarId, Variable};
@@ -90,7 +90,9 @@ pub(crate) fn physical(
     if has_end {
         file = ended;
     }
-    let used = old.and_then(|heap| heap.end).unwrap_or(0);
+    // A file of tables has a head.
+    let empty = if stem.is_some() { FileHead::LEN } else { 0 };
+    let used = old.and_then(|heap| heap.end).unwrap_or(empty);
     // New tables come behind what there is.
     let mut end = used;
     let mut blocks = Vec::new();

@@ -1,7 +1,7 @@
 //! Looking at everything that a file's chunked variables are made of.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::io::ErrorKind;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use esker_format::VarId;
 use esker_format::chunked::{ALIGN, Block, Entry};
 
+use super::files::is_absent;
 use super::tables::{HeapFile, Known, Trouble};
 use super::{Chunked, ChunkedVar};
 use crate::dataset::Dataset;
@@ -83,6 +84,8 @@ struct Examination<'d> {
     end: u64,
     faults: Vec<ChunkFault>,
     pieces: Vec<Piece>,
+    /// Of data files, as far as they are known.
+    lengths: HashMap<u32, u64>,
 }
 
 /// Bytes of a table that are read at once.
@@ -105,7 +108,7 @@ impl Dataset {
         let (Some(found), Some(chunked)) = (self.chunked_var(id)?, &self.chunked) else {
             return Ok(Vec::new());
         };
-        let tables = self.tables_file(chunked)?;
+        let tables = self.tables_of(chunked, id)?;
         let heap = chunked.heap_in(&*tables);
         let (blocks, trouble) = found.blocks(heap, self.records);
         let block = |known: &Known| TableBlock {
@@ -125,10 +128,13 @@ impl Dataset {
     ///
     /// An error means that the file could not be read; what is wrong with it is in the list.
     pub fn examine_chunks(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Vec<ChunkFault>> {
-        let (Some(chunked), Some(heap)) = (&self.chunked, self.heap()?) else {
-            return Ok(Vec::new());
+        let Some(chunked) = &self.chunked else { return Ok(Vec::new()) };
+        let tables = match self.tables_file(chunked) {
+            Ok(tables) => tables,
+            Err(error) if is_damage(&error) => return Ok(self.without_tables(chunked, &error)),
+            Err(error) => return Err(error),
         };
-        let tables = self.tables_file(chunked)?;
+        let Some(heap) = self.heap()? else { return Ok(Vec::new()) };
         let mut look = Examination {
             dataset: self,
             chunked,
@@ -136,6 +142,7 @@ impl Dataset {
             end: heap.end - heap.start,
             faults: Vec::new(),
             pieces: Vec::new(),
+            lengths: HashMap::new(),
         };
         for (number, var) in chunked.vars.iter().enumerate() {
             match var {
@@ -149,6 +156,28 @@ impl Dataset {
         look.overlaps();
         look.decode(progress)?;
         Ok(look.faults)
+    }
+
+    /// What is wrong with every chunked variable when the file of their tables is not there.
+    fn without_tables(&self, chunked: &Chunked, error: &Error) -> Vec<ChunkFault> {
+        let fault = |(id, _): (VarId, &ChunkedVar)| ChunkFault {
+            kind: ChunkFaultKind::Table,
+            var: self.header.schema.variable(id).map_or("", |v| &*v.name).to_string(),
+            chunk: None,
+            file: 0,
+            offset: None,
+            what: format!("its chunk table cannot be read: {error}"),
+        };
+        chunked.sound().map(fault).collect()
+    }
+}
+
+/// Whether a file is missing, or is another one, and not that the system refused.
+fn is_damage(error: &Error) -> bool {
+    match error {
+        Error::Container { .. } => true,
+        Error::Store(error) => is_absent(error),
+        _ => false,
     }
 }
 
@@ -201,7 +230,9 @@ impl Examination<'_> {
         let (blocks, trouble) = found.blocks(self.heap, records);
         match trouble {
             None => {}
-            Some((_, Trouble::Store(error))) => return Err(error.into()),
+            Some((_, trouble @ Trouble::Store(_))) => {
+                return Err(self.dataset.trouble(var, trouble));
+            }
             Some((at, Trouble::Damage(what))) => {
                 self.add(ChunkFaultKind::Table, var, None, (0, Some(at)), what);
             }
@@ -254,7 +285,7 @@ impl Examination<'_> {
             bytes.resize((count * Entry::LEN) as usize, 0);
             match self.heap.read(at, &mut bytes, "its chunk table") {
                 Ok(()) => {}
-                Err(Trouble::Store(error)) => return Err(error.into()),
+                Err(trouble @ Trouble::Store(_)) => return Err(self.dataset.trouble(var, trouble)),
                 Err(Trouble::Damage(what)) => {
                     self.add(ChunkFaultKind::Table, var, None, (0, Some(at)), what);
                     return Ok(());
@@ -284,22 +315,27 @@ impl Examination<'_> {
 
     fn entry(&mut self, var: VarId, chunk: u64, at: u64, entry: Entry) -> Result<()> {
         let file = entry.file;
-        let limit = match (file, self.heap.others) {
-            (0, None) => Some(self.end),
-            (1.., Some(others)) => match others.data(file) {
-                Ok(data) => Some(data.len()?),
-                Err(error) if error.kind() == ErrorKind::NotFound => None,
-                Err(error) => return Err(error.into()),
-            },
-            _ => None,
-        };
-        let Some(limit) = limit else {
-            let what = format!("chunk {chunk} is said to be in file {file}, which is not here");
-            self.add(ChunkFaultKind::Place, var, Some(chunk), (0, Some(at)), what);
-            return Ok(());
-        };
-        let end = entry.place.saturating_add(entry.size);
         let thing = format!("chunk {chunk}");
+        let known = self.lengths.get(&file).copied();
+        let limit = match (file, self.heap.others, known) {
+            (0, None, _) => Ok(self.end),
+            (1.., Some(_), Some(len)) => Ok(len),
+            (1.., Some(others), None) => others.data_len(file, &thing),
+            _ => {
+                let what = format!("{thing} is said to be in file {file}, which is not here");
+                Err(Trouble::Damage(what))
+            }
+        };
+        let limit = match limit {
+            Ok(limit) => limit,
+            Err(Trouble::Damage(what)) => {
+                self.add(ChunkFaultKind::Place, var, Some(chunk), (0, Some(at)), what);
+                return Ok(());
+            }
+            Err(trouble) => return Err(self.dataset.trouble(var, trouble)),
+        };
+        self.lengths.insert(file, limit);
+        let end = entry.place.saturating_add(entry.size);
         if !self.lies_wrong(var, Some(chunk), (file, entry.place, end), limit, &thing) {
             let chunk = Some((chunk, entry));
             self.pieces.push(Piece { var, file, place: entry.place, end, chunk });
@@ -385,7 +421,7 @@ impl Examination<'_> {
         for (n, trouble) in failed {
             let (var, number, entry) = chunks[n];
             match trouble {
-                Trouble::Store(error) => return Err(Error::from(error)),
+                Trouble::Store(_) => return Err(self.dataset.trouble(var, trouble)),
                 Trouble::Damage(what) => {
                     let place = (entry.file, Some(entry.place));
                     self.add(ChunkFaultKind::Data, var, Some(number), place, what);

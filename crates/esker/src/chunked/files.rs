@@ -5,21 +5,26 @@
 //! attribute `__chunk_files` is the stem, which is another one for every creation, so that a
 //! dataset that is being replaced is whole until the new one is.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use esker_comm::{Communicator, CommunicatorExt, SelfComm};
-use esker_format::chunked::FILES;
+use esker_format::chunked::{FILES, FileHead};
 use esker_format::{Owner, Schema, Values};
-use esker_store::{Access, CreateMode, File, Store, StoreError};
+use esker_store::{Access, CreateMode, File, ReadPool, Store, StoreError};
 
+use super::tables::{HeapFile, Trouble};
 use crate::base::Base;
 use crate::error::{Error, Result};
 use crate::hints::ChunkFiles;
 
 /// The classic file in the folder of a sub-filed dataset.
 const CLASSIC: &str = "data.nc";
+
+/// Data files that are open at once for reading: there is one for each rank that ever wrote, and a
+/// process may have as few as 64 or 256 descriptors in all.
+const OPEN_FILES: usize = 24;
 
 /// The file that a path stands for: in a folder with a sub-filed dataset, the classic one.
 pub fn classic_of(store: &dyn Store, path: &Path) -> Result<PathBuf, StoreError> {
@@ -53,7 +58,9 @@ pub(crate) fn stem_of(schema: &Schema) -> Option<String> {
 
 /// Whether a stem is one: it becomes part of a name.
 fn is_stem(stem: &str) -> bool {
-    !stem.is_empty() && stem.len() <= 64 && stem.bytes().all(|b| b.is_ascii_alphanumeric())
+    !stem.is_empty()
+        && stem.len() <= FileHead::STEM
+        && stem.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
 /// The files of a sub-filed dataset.
@@ -65,7 +72,9 @@ pub(crate) struct SubFiles {
     stem: String,
     writable: bool,
     tables: Mutex<Option<Arc<dyn File>>>,
-    data: Mutex<HashMap<u32, Arc<dyn File>>>,
+    data: Arc<ReadPool>,
+    /// The data files that are those of this dataset, as far as they were looked at.
+    sound: Mutex<HashSet<u32>>,
     /// Who writes where, once somebody does.
     pub(crate) own: Option<Own>,
 }
@@ -87,8 +96,9 @@ impl SubFiles {
             return Err(format!("its attribute {FILES} names no files"));
         }
         let (store, path, writable) = (base.store.clone(), base.path.clone(), base.writable);
-        let (tables, data) = (Mutex::default(), Mutex::default());
-        Ok(SubFiles { store, path, stem, writable, tables, data, own: None })
+        let data = ReadPool::new(store.clone(), OPEN_FILES);
+        let (tables, sound) = (Mutex::default(), Mutex::default());
+        Ok(SubFiles { store, path, stem, writable, tables, data, sound, own: None })
     }
 
     fn access(&self) -> Access {
@@ -104,26 +114,70 @@ impl SubFiles {
         self.path.with_file_name(format!("chunks.{}.{number}", self.stem))
     }
 
+    /// What the file of this number begins with.
+    fn head(&self, number: u32) -> FileHead {
+        FileHead { stem: self.stem.clone(), number }
+    }
+
     /// The file with the tables.
-    pub(crate) fn tables(&self) -> Result<Arc<dyn File>, StoreError> {
+    pub(crate) fn tables(&self) -> Result<Arc<dyn File>> {
         let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(file) = &*tables {
             return Ok(file.clone());
         }
-        let file = self.store.open(&self.tables_path(), self.access())?;
+        let path = self.tables_path();
+        let file = self.store.open(&path, self.access())?;
+        if !self.head(0).is(&first_bytes(&*file)?) {
+            let data = self.path.display();
+            let why = format!("it does not have the chunk tables of {data}: its head is another");
+            return Err(Error::Container { path, why });
+        }
         *tables = Some(file.clone());
         Ok(file)
     }
 
-    /// The data file of this number.
-    pub(crate) fn data(&self, number: u32) -> Result<Arc<dyn File>, StoreError> {
-        let mut data = self.data.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = data.get(&number) {
-            return Ok(file.clone());
+    /// The data file of this number, for something that is in it. The file is this dataset's.
+    fn data(&self, number: u32, what: &str) -> Result<Arc<dyn File>, Trouble> {
+        let path = self.data_path(number);
+        let file = self.data.file(&path);
+        let is_known = |sound: &Mutex<HashSet<u32>>| {
+            sound.lock().unwrap_or_else(PoisonError::into_inner).contains(&number)
+        };
+        if !is_known(&self.sound) {
+            let head = first_bytes(&*file).map_err(|error| unread(error, what))?;
+            if !self.head(number).is(&head) {
+                return Err(Trouble::Damage(format!(
+                    "{what} is said to be in {}, which is not a file of this dataset's chunks: its \
+                     head is another",
+                    path.display()
+                )));
+            }
+            self.sound.lock().unwrap_or_else(PoisonError::into_inner).insert(number);
         }
-        let file = self.store.open(&self.data_path(number), Access::Read)?;
-        data.insert(number, file.clone());
         Ok(file)
+    }
+
+    /// Reads something of a data file.
+    pub(crate) fn read(
+        &self,
+        number: u32,
+        place: u64,
+        out: &mut [u8],
+        what: &str,
+    ) -> Result<(), Trouble> {
+        let file = self.data(number, what)?;
+        match HeapFile::new(&*file, 0).read(place, out, what) {
+            Ok(()) => Ok(()),
+            Err(Trouble::Store(error)) => Err(unread(error, what)),
+            Err(Trouble::Damage(why)) => {
+                Err(Trouble::Damage(format!("{why} ({})", self.data_path(number).display())))
+            }
+        }
+    }
+
+    /// The length of a data file that something is said to be in.
+    pub(crate) fn data_len(&self, number: u32, what: &str) -> Result<u64, Trouble> {
+        self.data(number, what)?.len().map_err(|error| unread(error, what))
     }
 
     /// Agrees on who writes to which file. Collective.
@@ -148,14 +202,10 @@ impl SubFiles {
         };
         let path = self.data_path(number);
         let made = match group.rank() {
-            0 => match self.store.exists(&path) {
-                Ok(true) => self.store.open(&path, Access::ReadWrite).map(Some),
-                Ok(false) => self.store.create(&path, CreateMode::New).map(Some),
-                Err(error) => Err(error),
-            },
+            0 => self.made(number).map(Some),
             _ => Ok(None),
         };
-        let made = base.agree(made.map_err(Error::from))?;
+        let made = base.agree(made)?;
         let opened = match made {
             Some(file) => Ok(file),
             None => self.store.open(&path, Access::ReadWrite).map_err(Error::from),
@@ -163,24 +213,78 @@ impl SubFiles {
         let opened = opened.and_then(|file| Ok((file.len()?, file)));
         let (len, file) = base.agree(opened)?;
         let end = group.max_u64(super::heap::room_for(len))?;
-        self.data.lock().unwrap_or_else(PoisonError::into_inner).insert(number, file.clone());
         self.own = Some(Own { number, file, group, end });
         Ok(())
     }
 
-    /// Waits until chunks and tables are safe from power loss.
-    pub(crate) fn sync(&self) -> Result<()> {
-        if let Some(own) = &self.own {
-            own.file.sync()?;
+    /// The data file of this number, which is made if there is none.
+    fn made(&self, number: u32) -> Result<Arc<dyn File>> {
+        let path = self.data_path(number);
+        let file = match self.store.exists(&path)? {
+            true => self.store.open(&path, Access::ReadWrite)?,
+            false => self.store.create(&path, CreateMode::New)?,
+        };
+        let found = first_bytes(&*file)?;
+        let head = self.head(number);
+        if head.is(&found) {
+            return Ok(file);
         }
-        self.tables()?.sync()?;
+        // A writer that was killed, or lost its power, before it had a head: nobody was promised
+        // anything of it.
+        if found.len() as u64 == FileHead::LEN && found.iter().any(|byte| *byte != 0) {
+            let data = self.path.display();
+            let why = format!("it does not have chunks of {data}: its head is another");
+            return Err(Error::Container { path, why });
+        }
+        file.write_at(0, &head.encode())?;
+        Ok(file)
+    }
+
+    /// Waits until this rank's chunks are safe from power loss.
+    pub(crate) fn sync_chunks(&self) -> Result<()> {
+        let Some(own) = &self.own else { return Ok(()) };
+        own.file.sync()?;
         Ok(self.store.sync_names(&self.path)?)
     }
+
+    /// Waits until the tables are.
+    pub(crate) fn sync_tables(&self) -> Result<()> {
+        Ok(self.tables()?.sync()?)
+    }
+}
+
+/// The first bytes of a file, as many as a head has.
+fn first_bytes(file: &dyn File) -> Result<Vec<u8>, StoreError> {
+    let mut bytes = vec![0; FileHead::LEN as usize];
+    let n = file.read_at(0, &mut bytes)?;
+    bytes.truncate(n);
+    Ok(bytes)
+}
+
+/// Whether there is no file of a name: nothing, or something else.
+pub(super) fn is_absent(error: &StoreError) -> bool {
+    use std::io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
+    // A loop of symbolic links, which the standard library has no stable name for.
+    let eloop = if cfg!(target_os = "linux") { 40 } else { 62 };
+    let is_loop = error.source.raw_os_error() == Some(eloop);
+    is_loop || matches!(error.kind(), NotFound | IsADirectory | NotADirectory)
+}
+
+/// Why something could not be read: its file is not there, or the system refused.
+fn unread(mut error: StoreError, what: &str) -> Trouble {
+    if is_absent(&error) {
+        let (path, why) = (error.path.display(), &error.source);
+        return Trouble::Damage(format!("{what} is said to be in {path}, which has none: {why}"));
+    }
+    error.action = format!("{} for {what}", error.action);
+    Trouble::Store(error)
 }
 
 /// A stem for the files of a new dataset, the same on every rank. Collective.
 pub(crate) fn new_stem(base: &Base) -> Result<Option<String>> {
-    if base.hints.chunk_files == ChunkFiles::Inside {
+    // A classic file that is no folder's has its chunks inside.
+    let in_folder = base.path.file_name().is_some_and(|name| name == CLASSIC);
+    if base.hints.chunk_files == ChunkFiles::Inside || !in_folder {
         return Ok(None);
     }
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -197,22 +301,29 @@ pub(crate) fn put_stem(schema: &mut Schema, stem: &str) -> Result<(), esker_form
 /// The file of a dataset's tables, which is made if there is none.
 pub(crate) fn tables_file(base: &Base, stem: &str) -> Result<Arc<dyn File>> {
     let path = base.path.with_file_name(format!("tables.{stem}"));
-    Ok(match base.store.exists(&path)? {
-        true => base.store.open(&path, Access::ReadWrite)?,
-        false => base.store.create(&path, CreateMode::New)?,
-    })
+    if base.store.exists(&path)? {
+        return Ok(base.store.open(&path, Access::ReadWrite)?);
+    }
+    let file = base.store.create(&path, CreateMode::New)?;
+    file.write_at(0, &FileHead { stem: stem.to_string(), number: 0 }.encode())?;
+    Ok(file)
 }
 
 /// Removes the files of datasets that were here before, as far as that is possible.
 pub(crate) fn remove_others(base: &Base, stem: &str) {
     let Some(folder) = base.path.parent() else { return };
-    let Ok(names) = base.store.names_in(folder) else { return };
-    for name in names {
+    let Ok(mut names) = base.store.names_in(folder) else { return };
+    names.retain(|name| {
         let mut parts = name.split('.');
         let ours = matches!(parts.next(), Some("tables" | "chunks"));
-        if ours && parts.next().is_some_and(|other| other != stem && is_stem(other)) {
-            // A file that stays takes room, and no more.
-            let _ = base.store.remove(&folder.join(&name));
-        }
+        ours && parts.next().is_some_and(|other| other != stem && is_stem(other))
+    });
+    // The dataset that they are of must not come back without them.
+    if names.is_empty() || base.store.sync_names(&base.path).is_err() {
+        return;
+    }
+    for name in names {
+        // A file that stays takes room, and no more.
+        let _ = base.store.remove(&folder.join(&name));
     }
 }

@@ -368,12 +368,12 @@ impl Dataset {
         let mut report = self.report;
         if outcome.is_ok() {
             outcome = match self.base.writable {
-                true => self.write_chunked(&mut puts, Ok(()), &mut report),
+                true => self.write_chunked(&mut puts, &mut report),
                 false => Ok(()),
             };
         }
         if outcome.is_ok() {
-            outcome = self.read_chunked_together(&mut gets, &mut report);
+            outcome = self.read_chunked(&mut gets, true, &mut report);
         }
         self.report = report;
         join(&mut puts, gets);
@@ -388,7 +388,7 @@ impl Dataset {
         let mut report = self.report;
         let mut outcome = match (puts.first(), self.base.comm.size()) {
             (None, _) => Ok(()),
-            (Some(_), 1) => self.write_chunked(&mut puts, Ok(()), &mut report),
+            (Some(_), 1) => self.write_chunked(&mut puts, &mut report),
             (Some(put), ranks) => {
                 let why = format!(
                     "one of {ranks} ranks cannot write it alone, because its chunks have owners: use \
@@ -406,7 +406,7 @@ impl Dataset {
         if outcome.is_ok() && !gets.is_empty() {
             let mut report = self.report;
             report.read_strategy = Strategy::Direct;
-            outcome = self.read_chunked_alone(&mut gets, &mut report);
+            outcome = self.read_chunked(&mut gets, false, &mut report);
             self.report = report;
         }
         join(&mut puts, gets);

@@ -170,7 +170,8 @@ impl Dataset {
         for unit in units {
             ids.push(chunked.space.chunk_at(*unit).ok_or(Error::Garbled)?.0);
         }
-        let tables = self.tables_file(chunked)?;
+        let Some(first) = ids.first() else { return Ok(Vec::new()) };
+        let tables = self.tables_of(chunked, first.var)?;
         let heap = chunked.heap_in(&*tables);
         let mut entries: Vec<Option<Entry>> = vec![None; ids.len()];
         let mut order: Vec<usize> = (0..ids.len()).collect();
@@ -265,10 +266,12 @@ impl Dataset {
         out.into_iter().map(|values| values.ok_or(Error::Garbled)).collect()
     }
 
-    /// Reads requests of chunked variables, by this rank alone. Independent.
-    pub(crate) fn read_chunked_alone(
+    /// Reads requests of chunked variables, by this rank alone or together with all others, which is
+    /// collective.
+    pub(crate) fn read_chunked(
         &self,
         requests: &mut [Request<'_>],
+        together: bool,
         report: &mut Report,
     ) -> Result<()> {
         let Some(chunked) = &self.chunked else { return Ok(()) };
@@ -276,7 +279,10 @@ impl Dataset {
         let plan = Plan::new(extents.iter());
         count(report, &plan, requests.len());
         let units = touched(chunked, &extents);
-        self.read_own(chunked, &plan, &units, requests, report)
+        match together {
+            true => self.read_shared(chunked, &plan, &units, requests, report),
+            false => self.read_own(chunked, &plan, &units, requests, report),
+        }
     }
 
     fn read_own(
@@ -314,17 +320,14 @@ impl Dataset {
         Ok(())
     }
 
-    /// Reads requests of chunked variables together with all other ranks. Collective.
-    pub(crate) fn read_chunked_together(
+    fn read_shared(
         &self,
+        chunked: &Chunked,
+        plan: &Plan<'_>,
+        units: &[(u64, u64)],
         requests: &mut [Request<'_>],
         report: &mut Report,
     ) -> Result<()> {
-        let Some(chunked) = &self.chunked else { return Ok(()) };
-        let extents = detach_extents(requests);
-        let plan = Plan::new(extents.iter());
-        count(report, &plan, requests.len());
-        let units = touched(chunked, &extents);
         let comm = &*self.base.comm;
         let bytes_of = |unit: u64| chunked.space.chunk_at(unit).map_or(0, |(_, _, bytes)| bytes);
         let decoded: u64 = units.iter().map(|(unit, _)| bytes_of(*unit)).sum();
@@ -341,17 +344,17 @@ impl Dataset {
         }
         if comm.size() == 1 || decoded.saturating_mul(100) < wanted.saturating_mul(SHARED) {
             report.read_strategy = Strategy::Direct;
-            let outcome = self.read_own(chunked, &plan, &units, requests, report);
+            let outcome = self.read_own(chunked, plan, units, requests, report);
             return self.base.agree(outcome);
         }
         report.read_strategy = Strategy::Exchanged;
         let clock = Instant::now();
         let (buffer, weight) = (self.base.hints.chunk_buffer, self.penalty());
-        let assigned = owners::assign(comm, &chunked.space, &units, buffer, weight)?;
+        let assigned = owners::assign(comm, &chunked.space, units, buffer, weight)?;
         report.phases.agree += clock.elapsed();
         let mut failed = None;
         for round in 0..assigned.rounds {
-            let outcome = self.read_round(chunked, &plan, &assigned, round, requests, report)?;
+            let outcome = self.read_round(chunked, plan, &assigned, round, requests, report)?;
             failed = failed.or(outcome);
         }
         report.rounds += assigned.rounds;

@@ -8,6 +8,7 @@ use esker_format::VarId;
 use esker_format::chunked::Entry;
 use esker_store::File;
 
+use super::files::is_absent;
 use super::tables::{self, HeapFile, Trouble};
 use super::{Chunked, ChunkedVar};
 use crate::dataset::Dataset;
@@ -47,7 +48,7 @@ impl ChunkedVar {
         entry: &Entry,
         stored: &mut Vec<u8>,
     ) -> std::result::Result<(), Trouble> {
-        let at = heap.begin.saturating_add(entry.place);
+        let at = heap.byte(entry);
         // What filters add to a chunk is little, so that a table cannot make us allocate much.
         let most = self.grid().bytes.saturating_mul(2).saturating_add(1 << 16);
         if entry.size > most {
@@ -61,10 +62,7 @@ impl ChunkedVar {
         let what = format!("chunk {number}");
         match (entry.file, heap.others) {
             (0, None) => heap.read(entry.place, stored, &what)?,
-            (1.., Some(others)) => {
-                let file = others.data(entry.file)?;
-                HeapFile::new(&*file, 0).read(entry.place, stored, &what)?;
-            }
+            (1.., Some(others)) => others.read(entry.file, entry.place, stored, &what)?,
             (file, _) => {
                 let what =
                     format!("chunk {number} is said to be in file {file}, which is not here");
@@ -73,8 +71,9 @@ impl ChunkedVar {
         }
         if checksum(stored) != entry.crc32c {
             return Err(Trouble::Damage(format!(
-                "chunk {number} ({} bytes at byte {at}) does not match its checksum",
-                entry.size
+                "chunk {number} ({} bytes at byte {at}{}) does not match its checksum",
+                entry.size,
+                heap.of_file(entry)
             )));
         }
         Ok(())
@@ -95,9 +94,9 @@ impl ChunkedVar {
         let mask = FilterMask(entry.mask);
         let decoded = chunking.pipeline.decode(&chunking.of_chunk(), mask, stored, out, scratch);
         decoded.map_err(|error| {
-            let (size, at) = (entry.size, heap.begin + entry.place);
+            let (size, at, file) = (entry.size, heap.byte(entry), heap.of_file(entry));
             Trouble::Damage(format!(
-                "chunk {number} ({size} bytes at byte {at}) cannot be decoded: {error}"
+                "chunk {number} ({size} bytes at byte {at}{file}) cannot be decoded: {error}"
             ))
         })
     }
@@ -120,8 +119,16 @@ impl Dataset {
     pub(crate) fn tables_file(&self, chunked: &Chunked) -> Result<Arc<dyn File>> {
         match &chunked.files {
             None => Ok(self.file.clone()),
-            Some(files) => Ok(files.tables()?),
+            Some(files) => files.tables(),
         }
+    }
+
+    /// The same for a variable, which an error names.
+    pub(super) fn tables_of(&self, chunked: &Chunked, var: VarId) -> Result<Arc<dyn File>> {
+        self.tables_file(chunked).map_err(|error| match error {
+            Error::Store(error) if !is_absent(&error) => self.trouble(var, Trouble::Store(error)),
+            error => self.chunk_error(var, format!("its chunk table cannot be read: {error}")),
+        })
     }
 
     /// Where the file of this number is that [`StoredChunk`]s may be in.
@@ -133,10 +140,35 @@ impl Dataset {
         }
     }
 
+    /// The length of the file of this number that chunks of the variable are said to be in.
+    pub fn chunk_file_len(&self, var: VarId, number: u32) -> Result<u64> {
+        let id = self.file_var(var)?;
+        let files = self.chunked.as_ref().and_then(|chunked| chunked.files.as_ref());
+        match (number, files) {
+            (0, _) => self.file_len(),
+            (_, Some(files)) => {
+                files.data_len(number, "a chunk").map_err(|trouble| self.trouble(id, trouble))
+            }
+            (_, None) => {
+                let why = format!("a chunk is said to be in file {number}, which is not here");
+                Err(self.chunk_error(id, why))
+            }
+        }
+    }
+
+    /// Whether any variable is a chunked one.
+    pub fn has_chunked_variables(&self) -> bool {
+        self.chunked.is_some()
+    }
+
     /// An error of the heap as one of a variable.
     pub(crate) fn trouble(&self, var: VarId, trouble: Trouble) -> Error {
         match trouble {
-            Trouble::Store(error) => error.into(),
+            Trouble::Store(mut error) => {
+                let name = self.header.schema.variable(var).map_or("", |v| &*v.name);
+                error.action = format!("{} of chunked variable {name:?}", error.action);
+                error.into()
+            }
             Trouble::Damage(why) => self.chunk_error(var, why),
         }
     }
@@ -156,7 +188,7 @@ impl Dataset {
             return Err(self.chunk_error(id, "it has no chunks".to_string()));
         };
         const AT_ONCE: u64 = 16 * 1024;
-        let tables = self.tables_file(chunked)?;
+        let tables = self.tables_of(chunked, id)?;
         let heap = chunked.heap_in(&*tables);
         let all = chunked.chunks(found, self.records);
         let (mut stored, mut values) = (Vec::new(), Vec::new());
@@ -173,8 +205,8 @@ impl Dataset {
                     let decoded = found.decode(heap, *number, entry, &mut values, memory);
                     decoded.map_err(|t| self.trouble(id, t))?;
                 }
-                let Entry { place, size, crc32c, mask, file, .. } = *entry;
-                let offset = if file == 0 { heap.begin.saturating_add(place) } else { place };
+                let Entry { size, crc32c, mask, file, .. } = *entry;
+                let offset = heap.byte(entry);
                 let mask = FilterMask(mask);
                 each(
                     &found.grid().index(*number),

@@ -51,6 +51,17 @@ impl<'f> HeapFile<'f> {
         HeapFile { file, begin, others: None }
     }
 
+    /// Where a chunk is in its file.
+    pub(crate) fn byte(&self, entry: &Entry) -> u64 {
+        if entry.file == 0 { self.begin.saturating_add(entry.place) } else { entry.place }
+    }
+
+    /// Which file a chunk is in, for a sentence, if it is another one.
+    pub(crate) fn of_file(&self, entry: &Entry) -> String {
+        let path = self.others.filter(|_| entry.file > 0).map(|o| o.data_path(entry.file));
+        path.map_or(String::new(), |path| format!(" of {}", path.display()))
+    }
+
     /// Reads all of `out` at a place of the heap.
     pub(crate) fn read(&self, place: u64, out: &mut [u8], what: &str) -> Result<(), Trouble> {
         let at = self.begin.checked_add(place).filter(|at| *at <= i64::MAX as u64);

@@ -71,16 +71,14 @@ type Encoding<'s> = ScopedJoinHandle<'s, Round>;
 type Writing<'s> = ScopedJoinHandle<'s, (Result<()>, Tally, Duration)>;
 
 impl Dataset {
-    /// Writes requests of chunked variables together with all other ranks. Collective; `ready` is
-    /// this rank's own outcome so far.
+    /// Writes requests of chunked variables together with all other ranks. Collective.
     pub(crate) fn write_chunked(
         &mut self,
         puts: &mut [Request<'_>],
-        ready: Result<()>,
         report: &mut Report,
     ) -> Result<()> {
         let clock = Instant::now();
-        let Some(chunked) = &self.chunked else { return ready };
+        let Some(chunked) = &self.chunked else { return Ok(()) };
         let extents = detach_extents(puts);
         let plan = Plan::new(extents.iter());
         count(report, &plan, puts.len());
@@ -88,16 +86,12 @@ impl Dataset {
         report.phases.plan += clock.elapsed();
         let clock = Instant::now();
         let needed = puts.iter().map(|r| r.records).max().unwrap_or(0).max(self.records);
-        let mut numbers = [ready.is_err().into(), needed, units.len() as u64, self.records];
+        let mut numbers = [needed, units.len() as u64, self.records];
         let comm = self.base.comm.clone();
         if comm.size() > 1 {
             comm.all_reduce(Reduction::U64(&mut numbers), ReduceOp::Max)?;
         }
-        let [failed, records, most_units, existing] = numbers;
-        if failed > 0 {
-            // Somebody's arguments are wrong. Nobody has acted yet, and everyone hears of it.
-            return self.base.agree(ready);
-        }
+        let [records, most_units, existing] = numbers;
         if most_units == 0 {
             return Ok(());
         }

@@ -21,13 +21,33 @@ const FAULTS: [Fault; 4] = [Fault::Kill, Fault::Tear, Fault::Fail(FULL), Fault::
 const SECTOR: u64 = 512;
 
 type Done = Result<(), Error>;
-type Step = fn(&Arc<dyn Communicator>, &Arc<dyn Store>) -> Done;
+type Step = fn(&Arc<dyn Communicator>, &Place) -> Done;
 
-fn hints() -> Hints {
-    let mut hints = Hints::default();
-    // Several rounds in every call.
-    hints.set("esker_chunk_buffer", "300");
-    hints
+/// In one file, or in a folder with data files for all ranks or for each.
+type Form = &'static str;
+const INSIDE: Form = "inside";
+
+/// Where the dataset is, and its form.
+#[derive(Clone)]
+struct Place {
+    store: Arc<dyn Store>,
+    form: Form,
+}
+
+impl Place {
+    fn hints(&self) -> Hints {
+        let mut hints = Hints::default();
+        // Several rounds in every call.
+        hints.set("esker_chunk_buffer", "300");
+        if self.form != INSIDE {
+            hints.set("esker_chunk_files", self.form);
+        }
+        hints
+    }
+}
+
+fn is_there(store: &MemoryStore) -> bool {
+    store.exists(&esker::classic_of(store, Path::new(PATH)).unwrap()).unwrap()
 }
 
 /// Values that hardly become shorter, and are others every time.
@@ -44,10 +64,11 @@ fn noise(seed: u64, n: usize) -> Vec<f64> {
 
 fn define(
     comm: &Arc<dyn Communicator>,
-    store: &Arc<dyn Store>,
+    place: &Place,
     with_records: bool,
 ) -> Result<Dataset, Error> {
-    let options = CreateOptions::new().comm(comm.clone()).store(store.clone()).hints(hints());
+    let (store, hints) = (place.store.clone(), place.hints());
+    let options = CreateOptions::new().comm(comm.clone()).store(store).hints(hints);
     let mut def = Dataset::create(PATH, options)?;
     let t = def.add_dim("t", DimLen::Unlimited)?;
     let y = def.add_dim("y", DimLen::Fixed(6))?;
@@ -91,13 +112,13 @@ fn write(ds: &mut Dataset, comm: &dyn Communicator, seed: u64, first: u64, recor
     ds.wait_all(&mut queue)
 }
 
-fn base(comm: &Arc<dyn Communicator>, store: &Arc<dyn Store>) -> Done {
-    based(define(comm, store, false)?, comm)
+fn base(comm: &Arc<dyn Communicator>, place: &Place) -> Done {
+    based(define(comm, place, false)?, comm)
 }
 
 /// The same before records of a traditional variable.
-fn base_with_records(comm: &Arc<dyn Communicator>, store: &Arc<dyn Store>) -> Done {
-    based(define(comm, store, true)?, comm)
+fn base_with_records(comm: &Arc<dyn Communicator>, place: &Place) -> Done {
+    based(define(comm, place, true)?, comm)
 }
 
 fn based(mut ds: Dataset, comm: &Arc<dyn Communicator>) -> Done {
@@ -106,9 +127,9 @@ fn based(mut ds: Dataset, comm: &Arc<dyn Communicator>) -> Done {
     ds.close()
 }
 
-fn reopened(comm: &Arc<dyn Communicator>, store: &Arc<dyn Store>) -> Result<Dataset, Error> {
-    let options = OpenOptions::new().writable(true).comm(comm.clone()).store(store.clone());
-    Dataset::open_with(PATH, options.hints(hints()))
+fn reopened(comm: &Arc<dyn Communicator>, place: &Place) -> Result<Dataset, Error> {
+    let options = OpenOptions::new().writable(true).comm(comm.clone());
+    Dataset::open_with(PATH, options.store(place.store.clone()).hints(place.hints()))
 }
 
 /// Makes a call, and once more if it failed, as a program that found room on its disk would.
@@ -116,20 +137,20 @@ fn again(mut call: impl FnMut() -> Done) -> Done {
     call().or_else(|_| call())
 }
 
-fn create(comm: &Arc<dyn Communicator>, store: &Arc<dyn Store>) -> Done {
-    define(comm, store, false)?.close()
+fn create(comm: &Arc<dyn Communicator>, place: &Place) -> Done {
+    define(comm, place, false)?.close()
 }
 
-fn rewrite(comm: &Arc<dyn Communicator>, store: &Arc<dyn Store>) -> Done {
-    let mut ds = reopened(comm, store)?;
+fn rewrite(comm: &Arc<dyn Communicator>, place: &Place) -> Done {
+    let mut ds = reopened(comm, place)?;
     again(|| write(&mut ds, &**comm, 20, 0, 4))?;
     again(|| ds.sync())?;
     ds.close()
 }
 
 /// Twice over, so that places of the first are holes for the second.
-fn rewrite_twice(comm: &Arc<dyn Communicator>, store: &Arc<dyn Store>) -> Done {
-    let mut ds = reopened(comm, store)?;
+fn rewrite_twice(comm: &Arc<dyn Communicator>, place: &Place) -> Done {
+    let mut ds = reopened(comm, place)?;
     again(|| write(&mut ds, &**comm, 20, 0, 4))?;
     again(|| write(&mut ds, &**comm, 20, 0, 4))?;
     again(|| write(&mut ds, &**comm, 20, 0, 4))?;
@@ -137,15 +158,15 @@ fn rewrite_twice(comm: &Arc<dyn Communicator>, store: &Arc<dyn Store>) -> Done {
 }
 
 /// So many records that tables become longer.
-fn append(comm: &Arc<dyn Communicator>, store: &Arc<dyn Store>) -> Done {
-    let mut ds = reopened(comm, store)?;
+fn append(comm: &Arc<dyn Communicator>, place: &Place) -> Done {
+    let mut ds = reopened(comm, place)?;
     again(|| write(&mut ds, &**comm, 10, 0, 40))?;
     again(|| ds.sync())?;
     ds.close()
 }
 
-fn redefine(comm: &Arc<dyn Communicator>, store: &Arc<dyn Store>) -> Done {
-    let mut def = reopened(comm, store)?.redef()?;
+fn redefine(comm: &Arc<dyn Communicator>, place: &Place) -> Done {
+    let mut def = reopened(comm, place)?.redef()?;
     let x = def.schema().dim("x").unwrap();
     let more = def.add_var("more", ExternalType::Float, &[x])?;
     def.set_filters(more, "lz4")?;
@@ -158,8 +179,8 @@ fn redefine(comm: &Arc<dyn Communicator>, store: &Arc<dyn Store>) -> Done {
 }
 
 /// A variable more, where there is room for it.
-fn redefine_in_place(comm: &Arc<dyn Communicator>, store: &Arc<dyn Store>) -> Done {
-    let mut def = reopened(comm, store)?.redef()?;
+fn redefine_in_place(comm: &Arc<dyn Communicator>, place: &Place) -> Done {
+    let mut def = reopened(comm, place)?.redef()?;
     def.rename_var("f", "e")?;
     let ds = match def.enddef() {
         Ok(ds) => ds,
@@ -178,7 +199,7 @@ struct Seen {
 
 /// Reads everything, and compares every stored chunk with its checksum.
 fn see(store: &MemoryStore, writable: bool, what: &str) -> Option<Seen> {
-    if !store.exists(Path::new(PATH)).unwrap() {
+    if !is_there(store) {
         return None;
     }
     let options = || OpenOptions::new().store(Arc::new(store.clone()));
@@ -272,35 +293,35 @@ const STEPS: [(&str, Step, Step); 8] = [
     ("make room to append", base_with_records, append),
 ];
 
-fn prepared(ranks: usize, base: Step) -> MemoryStore {
+fn prepared((ranks, form): (usize, Form), base: Step) -> MemoryStore {
     let store = MemoryStore::default();
-    let shared: Arc<dyn Store> = Arc::new(store.clone());
-    on_ranks(ranks, move |comm| base(&comm, &shared).unwrap());
+    let place = Place { store: Arc::new(store.clone()), form };
+    on_ranks(ranks, move |comm| base(&comm, &place).unwrap());
     store
 }
 
 /// Runs a step on a copy of the prepared dataset with a fault at a call.
 fn with_fault(
-    ranks: usize,
+    (ranks, form): (usize, Form),
     (base, step): (Step, Step),
     at: u64,
     fault: Fault,
 ) -> (MemoryStore, Vec<bool>, bool) {
-    let store = prepared(ranks, base);
+    let store = prepared((ranks, form), base);
     let faulty = FaultyStore::with_sectors(store.clone(), at, fault, SECTOR);
-    let shared: Arc<dyn Store> = Arc::new(faulty.clone());
-    let outcomes = on_ranks(ranks, move |comm| step(&comm, &shared).is_ok());
+    let place = Place { store: Arc::new(faulty.clone()), form };
+    let outcomes = on_ranks(ranks, move |comm| step(&comm, &place).is_ok());
     (store, outcomes, faulty.calls() > at)
 }
 
 /// What was left behind can be written and is then what was written.
-fn goes_on(store: &MemoryStore, ranks: usize, what: &str) {
-    if !store.exists(Path::new(PATH)).unwrap() {
+fn goes_on(store: &MemoryStore, (ranks, form): (usize, Form), what: &str) {
+    if !is_there(store) {
         return;
     }
-    let shared: Arc<dyn Store> = Arc::new(store.clone());
+    let place = Place { store: Arc::new(store.clone()), form };
     let done = on_ranks(ranks, move |comm| -> Done {
-        let mut ds = reopened(&comm, &shared)?;
+        let mut ds = reopened(&comm, &place)?;
         let Ok(f) = ds.var("f").or(ds.var("e")) else { return ds.close() };
         // One column of each variable, so that the rest comes from what is stored.
         let column = |rows: u64, at: u64| match comm.rank() {
@@ -340,18 +361,19 @@ fn goes_on(store: &MemoryStore, ranks: usize, what: &str) {
     }
 }
 
-fn every_change_may_fail(ranks: usize, faults: &[Fault]) {
+fn every_change_may_fail(ranks: usize, form: Form, faults: &[Fault]) {
+    let how = (ranks, form);
     for (name, base, step) in STEPS {
         let (old, done) =
-            (prepared(ranks, base), with_fault(ranks, (base, step), u64::MAX, Fault::Kill));
+            (prepared(how, base), with_fault(how, (base, step), u64::MAX, Fault::Kill));
         assert!(done.1.iter().all(|ok| *ok), "{name}");
         let (old, new) = (see(&old, false, name).unwrap(), see(&done.0, false, name).unwrap());
         assert_ne!(old, new, "{name}");
         for at in 0.. {
             let mut hits = 0;
             for fault in faults.iter().copied() {
-                let (store, outcomes, hit) = with_fault(ranks, (base, step), at, fault);
-                let what = format!("{name} on {ranks} ranks, {fault:?} at {at}");
+                let (store, outcomes, hit) = with_fault(how, (base, step), at, fault);
+                let what = format!("{name} on {ranks} ranks, chunks {form}, {fault:?} at {at}");
                 hits += usize::from(hit);
                 let failed = outcomes.iter().filter(|ok| !**ok).count();
                 assert!(failed == 0 || failed == ranks, "{what}: {failed} failed");
@@ -364,7 +386,7 @@ fn every_change_may_fail(ranks: usize, faults: &[Fault]) {
                 let writing = see(&store, true, &what).unwrap();
                 require_between(&writing, &old, &new, &what);
                 assert_eq!(see(&store, false, &what).unwrap(), writing, "{what}");
-                goes_on(&store, ranks, &what);
+                goes_on(&store, how, &what);
             }
             if hits == 0 {
                 assert!(at > 2, "{name}: only {at} faults were tried");
@@ -376,32 +398,53 @@ fn every_change_may_fail(ranks: usize, faults: &[Fault]) {
 
 #[test]
 fn every_change_of_one_rank_may_fail() {
-    every_change_may_fail(1, &FAULTS);
+    every_change_may_fail(1, INSIDE, &FAULTS);
 }
 
 #[test]
 fn every_change_of_three_ranks_may_fail() {
-    every_change_may_fail(3, &[Fault::Tear, Fault::FailHalf(FULL)]);
+    every_change_may_fail(3, INSIDE, &[Fault::Tear, Fault::FailHalf(FULL)]);
+}
+
+#[test]
+fn every_change_of_one_rank_may_fail_beside_the_classic_file() {
+    every_change_may_fail(1, "rank", &FAULTS);
+}
+
+#[test]
+fn every_change_of_three_ranks_may_fail_beside_the_classic_file() {
+    every_change_may_fail(3, "rank", &[Fault::Tear]);
+    every_change_may_fail(3, "shared", &[Fault::FailHalf(FULL)]);
+}
+
+fn power_may_fail(ranks: usize, form: Form) {
+    let how = (ranks, form);
+    for (name, base, step) in STEPS {
+        let (old, done) =
+            (prepared(how, base), with_fault(how, (base, step), u64::MAX, Fault::Kill));
+        let (old, new) = (see(&old, false, name).unwrap(), see(&done.0, false, name).unwrap());
+        for at in 0.. {
+            let (store, _, hit) = with_fault(how, (base, step), at, Fault::Kill);
+            let what = format!("{name} on {ranks} ranks, chunks {form}, no power at {at}");
+            store.lose_power();
+            let seen = see(&store, false, &what).unwrap();
+            require_between(&seen, &old, &new, &what);
+            goes_on(&store, how, &what);
+            if !hit {
+                break;
+            }
+        }
+    }
 }
 
 #[test]
 fn a_loss_of_power_leaves_what_the_last_sync_promised() {
-    for ranks in [1, 3] {
-        for (name, base, step) in STEPS {
-            let (old, done) =
-                (prepared(ranks, base), with_fault(ranks, (base, step), u64::MAX, Fault::Kill));
-            let (old, new) = (see(&old, false, name).unwrap(), see(&done.0, false, name).unwrap());
-            for at in 0.. {
-                let (store, _, hit) = with_fault(ranks, (base, step), at, Fault::Kill);
-                let what = format!("{name} on {ranks} ranks, no power at {at}");
-                store.lose_power();
-                let seen = see(&store, false, &what).unwrap();
-                require_between(&seen, &old, &new, &what);
-                goes_on(&store, ranks, &what);
-                if !hit {
-                    break;
-                }
-            }
-        }
-    }
+    power_may_fail(1, INSIDE);
+    power_may_fail(3, INSIDE);
+}
+
+#[test]
+fn a_loss_of_power_leaves_what_the_last_sync_promised_beside_the_classic_file() {
+    power_may_fail(1, "shared");
+    power_may_fail(3, "rank");
 }

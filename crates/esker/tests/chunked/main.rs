@@ -3,6 +3,7 @@
 #[path = "../bounded/mod.rs"]
 mod bounded;
 mod failing;
+mod files;
 mod limits;
 mod lossy;
 mod owners;

@@ -1,6 +1,6 @@
 //! Files with chunked variables, damaged and forged.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -8,21 +8,27 @@ use esker::{
     CreateOptions, Dataset, DimLen, Error, ExternalType, Hints, Result, Selection, VarId, Version,
 };
 use esker_format::chunked::{Block, Entry};
-use esker_store::{Access, MemoryStore, Store};
+use esker_store::{CreateMode, MemoryStore, Store};
 
-use crate::exercise::{NAME, open, store_with};
+use crate::exercise::{NAME, open};
 use crate::memory;
 use crate::random::{self, Random};
 
 /// Elements that are read at a time.
 const BLOCK: u64 = 20_000;
 
-/// The bytes of a file with chunked variables; some of their chunks were never written.
-fn seed(version: Version, with_records: bool) -> Vec<u8> {
+/// Names and bytes of the files of a dataset, the classic one first.
+type Files = Vec<(PathBuf, Vec<u8>)>;
+
+/// A dataset with chunked variables; some of their chunks were never written.
+fn seed(version: Version, with_records: bool, beside: bool) -> Files {
     let store = MemoryStore::default();
     let shared: Arc<dyn Store> = Arc::new(store.clone());
     let mut hints = Hints::default();
     hints.set("esker_chunk_room", "6000");
+    if beside {
+        hints.set("esker_chunk_files", "rank");
+    }
     let options = CreateOptions::new().version(version).store(shared).hints(hints);
     let mut def = Dataset::create(NAME, options).unwrap();
     let t = def.add_dim("t", DimLen::Unlimited).unwrap();
@@ -52,15 +58,32 @@ fn seed(version: Version, with_records: bool) -> Vec<u8> {
     // Holes, and chunks that have moved.
     ds.put(b, &Selection::slab(&[2, 3], &[2, 4]), &data[..8]).unwrap();
     ds.close().unwrap();
-    let file = store.open(Path::new(NAME), Access::Read).unwrap();
-    let mut bytes = vec![0; file.len().unwrap() as usize];
-    file.read_at(0, &mut bytes).unwrap();
-    bytes
+    // The classic file (data.nc in a folder), tables, chunks.
+    let mut names = store.list();
+    names.sort_by_key(|name| {
+        (!name.ends_with("data.nc"), name.to_string_lossy().contains("chunks"))
+    });
+    assert_eq!(names.len(), if beside { 3 } else { 1 });
+    names.into_iter().map(|name| (name.clone(), store.bytes(&name).unwrap())).collect()
 }
 
-fn seeds() -> Vec<Vec<u8>> {
-    let versions = [Version::Cdf1, Version::Cdf2, Version::Cdf5];
-    versions.iter().flat_map(|v| [seed(*v, false), seed(*v, true)]).collect()
+/// All versions, with and without traditional records, in one file and beside the classic one.
+fn seeds() -> Vec<Files> {
+    let mut all = Vec::new();
+    for version in [Version::Cdf1, Version::Cdf2, Version::Cdf5] {
+        for (with_records, beside) in [(false, false), (true, false), (false, true), (true, true)] {
+            all.push(seed(version, with_records, beside));
+        }
+    }
+    all
+}
+
+fn store_of(files: &Files) -> MemoryStore {
+    let store = MemoryStore::default();
+    for (name, bytes) in files {
+        store.create(name, CreateMode::New).unwrap().write_at(0, bytes).unwrap();
+    }
+    store
 }
 
 /// Everything of variables that are not too long, some of the others; every stored chunk. Gives the
@@ -163,13 +186,14 @@ fn write_all(store: &MemoryStore) -> Result<()> {
     ds.close()
 }
 
-fn attack(bytes: &[u8], what: &str) -> bool {
-    let store = store_with(Path::new(NAME), bytes);
+fn attack(files: &Files, what: &str) -> bool {
+    let store = store_of(files);
+    let len: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
     let clock = Instant::now();
     let (outcome, used) = memory::peak(|| read_all(&store));
     let largest = *outcome.as_ref().unwrap_or(&0) as usize;
-    let most = 64 * bytes.len() + (4 << 20) + 6 * largest + 40 * BLOCK as usize;
-    assert!(used <= most, "{what}: {used} bytes for {}, chunks of {largest}", bytes.len());
+    let most = 64 * len + (4 << 20) + 6 * largest + 40 * BLOCK as usize;
+    assert!(used <= most, "{what}: {used} bytes for {len}, chunks of {largest}");
     let (_, used) = memory::peak(|| drop(write_all(&store)));
     assert!(used <= 64 << 20, "{what}: {used} bytes to write");
     assert!(clock.elapsed() < Duration::from_secs(20), "{what}: {:?}", clock.elapsed());
@@ -187,9 +211,11 @@ fn damaged_chunked_files_give_data_or_errors() {
     let mut opened = 0;
     for round in 0..rounds(6000) {
         let random = &mut Random(round);
-        let mut bytes = seeds[random.below(seeds.len())].clone();
+        let mut files = seeds[random.below(seeds.len())].clone();
+        let of = random.below(files.len());
+        let bytes = &mut files[of].1;
         match random.below(3) {
-            0 => random::mutate(random, &mut bytes),
+            0 => random::mutate(random, bytes),
             _ => {
                 for _ in 0..1 + random.below(4) {
                     let at = random.below(bytes.len());
@@ -198,7 +224,7 @@ fn damaged_chunked_files_give_data_or_errors() {
                 }
             }
         }
-        opened += u64::from(attack(&bytes, &format!("round {round}")));
+        opened += u64::from(attack(&files, &format!("round {round}")));
     }
     assert!(opened > rounds(6000) / 4, "{opened} opened");
 }
@@ -237,13 +263,15 @@ fn forged_attributes_give_data_or_errors() {
     let names = ["__chunk_dims", "__chunk_shape", "__filters", "__chunk_refs", "__chunk_ext_ndims"];
     for round in 0..rounds(4000) {
         let random = &mut Random(7_000_000 + round);
-        let mut bytes = seeds[random.below(seeds.len())].clone();
+        let mut files = seeds[random.below(seeds.len())].clone();
+        let bytes = &mut files[0].1;
         for _ in 0..1 + random.below(2) {
-            let name = match random.below(6) {
+            let name = match random.below(7) {
                 5 => "__chunk_heap",
+                6 => "__chunk_files",
                 n => names[n],
             };
-            let found = places(&bytes, name.as_bytes());
+            let found = places(bytes, name.as_bytes());
             if found.is_empty() {
                 continue;
             }
@@ -261,7 +289,7 @@ fn forged_attributes_give_data_or_errors() {
                 }
             }
         }
-        attack(&bytes, &format!("round {round}"));
+        attack(&files, &format!("round {round}"));
     }
 }
 
@@ -270,10 +298,14 @@ fn forged_tables_give_data_or_errors() {
     let seeds = seeds();
     for round in 0..rounds(6000) {
         let random = &mut Random(9_000_000 + round);
-        let mut bytes = seeds[random.below(seeds.len())].clone();
-        let blocks = places(&bytes, b"EskT");
+        let mut files = seeds[random.below(seeds.len())].clone();
+        // Tables and chunks are in the same file, or in two.
+        let (of_tables, of_chunks) = if files.len() == 1 { (0, 0) } else { (1, 2) };
+        let blocks = places(&files[of_tables].1, b"EskT");
+        let heap = if of_chunks == 0 { blocks[0] } else { 0 };
         for _ in 0..1 + random.below(3) {
             let at = blocks[random.below(blocks.len())];
+            let bytes = &mut files[of_tables].1;
             let mut block =
                 Block::decode(&bytes[at..]).unwrap_or(Block { first: 0, count: 1, next: 0 });
             if random.below(3) == 0 {
@@ -308,50 +340,73 @@ fn forged_tables_give_data_or_errors() {
                 // A chunk of other bytes, with the right checksum.
                 _ => {
                     entry.size %= 100;
-                    let all = bytes.len();
-                    let from = blocks[0].saturating_add(entry.place as usize).min(all);
+                    let chunks = &mut files[of_chunks].1;
+                    let all = chunks.len();
+                    let from = heap.saturating_add(entry.place as usize).min(all);
                     let to = from + entry.size as usize;
                     if from < to && to < all {
-                        bytes[from + random.below(to - from)] ^= 1 << random.below(8);
-                        entry.crc32c = crc32c::crc32c(&bytes[from..to]);
+                        chunks[from + random.below(to - from)] ^= 1 << random.below(8);
+                        entry.crc32c = crc32c::crc32c(&chunks[from..to]);
                     }
                 }
             }
+            let bytes = &mut files[of_tables].1;
             bytes[at..at + 32].copy_from_slice(&entry.encode());
         }
-        attack(&bytes, &format!("round {round}"));
+        attack(&files, &format!("round {round}"));
     }
 }
 
 /// Every bit of tables and chunks: the values are right, or there is an error that says where.
-#[test]
-fn a_flipped_bit_is_never_a_wrong_value() {
-    let bytes = seed(Version::Cdf5, false);
-    let begin = places(&bytes, b"EskT")[0];
+fn no_flipped_bit_is_a_wrong_value(beside: bool) {
+    let files = seed(Version::Cdf5, false, beside);
     let values = |store: &MemoryStore| -> Vec<Result<esker::Values>> {
         let ds = open(store, false).unwrap();
         let all = (0..ds.schema().vars.len()).map(VarId);
         all.map(|var| ds.get_values(var, &Selection::all())).collect()
     };
     let sound: Vec<esker::Values> =
-        values(&store_with(Path::new(NAME), &bytes)).into_iter().map(Result::unwrap).collect();
+        values(&store_of(&files)).into_iter().map(Result::unwrap).collect();
     let mut seen = 0;
-    for bit in 8 * begin..8 * bytes.len() {
-        let mut damaged = bytes.clone();
-        damaged[bit / 8] ^= 1 << (bit % 8);
-        let store = store_with(Path::new(NAME), &damaged);
-        for (number, (found, sound)) in values(&store).into_iter().zip(&sound).enumerate() {
-            match found {
-                Ok(found) => assert_eq!(found, *sound, "byte {}, variable {number}", bit / 8),
-                Err(error) => {
-                    seen += 1;
-                    let text = error.to_string();
-                    let name = ["\"a\"", "\"b\"", "\"c\"", "\"d\""][number];
-                    assert!(text.contains(name) && text.contains("chunk"), "{text}");
+    for (of, (name, bytes)) in files.iter().enumerate() {
+        let begin = match (beside, of) {
+            (true, 0) => continue,
+            (true, _) => 0,
+            (false, _) => places(bytes, b"EskT")[0],
+        };
+        // One bit of each byte where the other test flips them all.
+        let bits = (8 * begin..8 * bytes.len()).filter(|bit| !beside || bit % 9 == 0);
+        for bit in bits {
+            let mut damaged = files.clone();
+            damaged[of].1[bit / 8] ^= 1 << (bit % 8);
+            let what = format!("{}, byte {}", name.display(), bit / 8);
+            let found = values(&store_of(&damaged)).into_iter().zip(&sound).enumerate();
+            for (number, (found, sound)) in found {
+                match found {
+                    Ok(found) => assert_eq!(found, *sound, "{what}, variable {number}"),
+                    Err(error) => {
+                        seen += 1;
+                        let text = error.to_string();
+                        let var = ["\"a\"", "\"b\"", "\"c\"", "\"d\""][number];
+                        assert!(text.contains(var) && text.contains("chunk"), "{text}");
+                        // Of the file with the bit, and not of its tables, where it is a chunk.
+                        let file = name.file_name().unwrap().to_str().unwrap();
+                        assert!(text.contains(file) || of < 2, "{what}: {text}");
+                    }
                 }
             }
         }
     }
     // All stored chunks, and most of the tables.
-    assert!(seen > 8 * 500, "{seen} were seen");
+    assert!(seen > if beside { 500 } else { 8 * 500 }, "{seen} were seen");
+}
+
+#[test]
+fn a_flipped_bit_is_never_a_wrong_value() {
+    no_flipped_bit_is_a_wrong_value(false);
+}
+
+#[test]
+fn a_flipped_bit_is_never_a_wrong_value_beside_the_classic_file() {
+    no_flipped_bit_is_a_wrong_value(true);
 }

@@ -1,5 +1,6 @@
 //! What every rank of an MPI job does, for `tests/mpi.rs`: `mpiexec -n 4 esker-ranks WHAT …`.
 
+mod mortal;
 #[path = "../scenario/mod.rs"]
 mod scenario;
 
@@ -57,7 +58,10 @@ fn main() -> ExitCode {
             }
         }
         ["endless", dir] => endless(&comm, Path::new(dir)),
-        ["endless-chunks", dir] => endless_chunks(&comm, Path::new(dir)),
+        ["endless-chunks", dir, files, victim, writes] => {
+            let dies = (comm.rank() as u64 == number(victim)).then(|| number(writes));
+            endless_chunks(&comm, Path::new(dir), files, dies);
+        }
         ["endless-log", dir, files] => endless_log(&comm, Path::new(dir), files),
         ["redefine", dir] => redefine(&comm, Path::new(dir)),
         ["full", path] => full(&comm, Path::new(path)),
@@ -65,7 +69,7 @@ fn main() -> ExitCode {
         ["hints", path] => tell_hints(&comm, Path::new(path)),
         _ => {
             eprintln!(
-                "esker-ranks scenario DIR FIRST COUNT | decomposed DIR FIRST COUNT | chunked DIR FIRST COUNT | endless DIR | endless-chunks DIR | endless-log DIR FILES | redefine DIR | full PATH | interleave PATH | hints PATH"
+                "esker-ranks scenario DIR FIRST COUNT | decomposed DIR FIRST COUNT | chunked DIR FIRST COUNT | endless DIR | endless-chunks DIR FILES VICTIM WRITES | endless-log DIR FILES | redefine DIR | full PATH | interleave PATH | hints PATH"
             );
             return ExitCode::FAILURE;
         }
@@ -173,15 +177,17 @@ fn endless_log(comm: &Arc<dyn Communicator>, dir: &Path, files: &str) {
 }
 
 /// Rewrites all chunks of a variable and appends a record to another until it is killed, each rank a part
-/// of every chunk. `synced` says how often.
-fn endless_chunks(comm: &Arc<dyn Communicator>, dir: &Path) {
+/// of every chunk. `synced` says how often. One rank dies in the fourth step, after so many writes.
+fn endless_chunks(comm: &Arc<dyn Communicator>, dir: &Path, files: &str, dies: Option<u64>) {
     const CHUNK: u64 = 10_000;
     let (me, ranks) = (comm.rank() as u64, comm.size() as u64);
-    std::fs::write(dir.join(format!("pid.{me}")), std::process::id().to_string()).unwrap();
+    let store = mortal::Mortal::new();
     let mut hints = Hints::default();
     // Several rounds in every call.
     hints.set("esker_chunk_buffer", "100000");
+    hints.set("esker_chunk_files", files);
     let options = CreateOptions::new().comm(comm.clone()).hints(hints);
+    let options = options.store(Arc::new(store.clone()));
     let mut def = Dataset::create(dir.join("run.nc"), options).unwrap();
     let t = def.add_dim("t", DimLen::Unlimited).unwrap();
     let x = def.add_dim("x", DimLen::Fixed(RECORD)).unwrap();
@@ -193,6 +199,9 @@ fn endless_chunks(comm: &Arc<dyn Communicator>, dir: &Path) {
     def.set_filters(record, "lz4").unwrap();
     let mut ds = def.enddef().unwrap();
     for step in 0.. {
+        if let (3, Some(writes)) = (step, dies) {
+            store.dies_after(writes);
+        }
         let count = (RECORD - me).div_ceil(ranks);
         let mut queue = esker::Requests::new();
         let data: Vec<f32> = (0..count).map(|i| value(step, i * ranks + me)).collect();
