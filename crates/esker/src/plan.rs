@@ -9,6 +9,7 @@
 //! group of the second level).
 
 use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use crate::pattern::{Pattern, Run};
 
@@ -23,6 +24,8 @@ pub(crate) struct Extent {
     boxes: Vec<(Pattern, Elements)>,
     /// Lists of runs that come again.
     repeats: Vec<Repeat>,
+    /// A list that other requests have too, and how far it is moved.
+    shared: Option<(Arc<SharedRuns>, u64)>,
     /// Bytes of an element in the file.
     size: u64,
 }
@@ -32,6 +35,33 @@ pub(crate) struct Extent {
 struct Repeat {
     runs: Vec<Single>,
     places: Vec<Shift>,
+}
+
+/// The runs of a list of blocks, in numbers that do not depend on where the variable begins.
+#[derive(Debug)]
+pub(crate) struct SharedRuns {
+    /// By offset.
+    runs: Vec<Single>,
+    summary: Summary,
+    /// The units of a fixed length that they lie in: where each begins, and bytes in it.
+    pub(crate) units: Vec<(u64, u64)>,
+}
+
+impl SharedRuns {
+    /// Bytes that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        self.runs.len() * size_of::<Single>() + self.units.len() * size_of::<(u64, u64)>()
+    }
+
+    /// The first byte after the last run.
+    pub(crate) fn end(&self) -> u64 {
+        self.summary.end
+    }
+
+    /// Bytes of all runs.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.summary.bytes
+    }
 }
 
 /// Which elements of a request the runs of a pattern are: the first of all, and how far it is from
@@ -124,6 +154,48 @@ impl Extent {
         self.repeats.push(Repeat { runs, places });
     }
 
+    /// Makes what is in it, single runs from `base` on, something to share; units are `unit` bytes
+    /// long from there. `None`, and nothing changes, if there is something else in it.
+    pub(crate) fn share(&mut self, base: u64, unit: u64) -> Option<Arc<SharedRuns>> {
+        let others = self.patterns.len() + self.boxes.len() + self.repeats.len();
+        let first = self.singles.first()?.offset;
+        if others > 0 || self.shared.is_some() || first < base || unit == 0 {
+            return None;
+        }
+        let mut runs = std::mem::take(&mut self.singles);
+        runs.iter_mut().for_each(|run| run.offset -= base);
+        let mut summary = Summary::default();
+        let mut units: Vec<(u64, u64)> = Vec::new();
+        for run in &runs {
+            summary.add(run.offset, run.offset + run.len, 1, run.len);
+            let (mut at, mut left) = (run.offset, run.len);
+            while left > 0 {
+                let start = at - at % unit;
+                let n = left.min(start + unit - at);
+                match units.last_mut() {
+                    Some((last, bytes)) if *last == start => *bytes += n,
+                    _ => units.push((start, n)),
+                }
+                (at, left) = (at + n, left - n);
+            }
+        }
+        // Where runs overlap.
+        units.iter_mut().for_each(|(_, bytes)| *bytes = (*bytes).min(unit));
+        let shared = Arc::new(SharedRuns { runs, summary, units });
+        self.shared = Some((shared.clone(), base));
+        Some(shared)
+    }
+
+    /// Shared runs, from `base` on, of elements of `size` bytes.
+    pub(crate) fn of_shared(shared: Arc<SharedRuns>, base: u64, size: u64) -> Extent {
+        Extent { shared: Some((shared, base)), size, ..Extent::default() }
+    }
+
+    /// The list that it shares with other requests, if it does, and how far that is moved.
+    pub(crate) fn shared(&self) -> Option<(&SharedRuns, u64)> {
+        self.shared.as_ref().map(|(shared, base)| (&**shared, *base))
+    }
+
     /// Everything is so far away from where it was.
     pub(crate) fn shift(&mut self, by: i64) {
         self.singles.iter_mut().for_each(|s| s.offset = s.offset.wrapping_add_signed(by));
@@ -131,6 +203,9 @@ impl Extent {
         self.boxes.iter_mut().for_each(|(pattern, _)| pattern.shift(by));
         let runs = self.repeats.iter_mut().flat_map(|repeat| &mut repeat.runs);
         runs.for_each(|s| s.offset = s.offset.wrapping_add_signed(by));
+        if let Some((_, base)) = &mut self.shared {
+            *base = base.wrapping_add_signed(by);
+        }
     }
 
     /// Sorts what the caller gave in another order.
@@ -161,7 +236,9 @@ impl Extent {
         let singles = self.singles.iter().map(|s| s.offset + s.len).max().unwrap_or(0);
         let patterns = self.patterns.iter().map(|(p, _)| p.end()).fold(singles, u64::max);
         let last = |r: &Repeat| r.places.iter().map(|p| p.offset).max().unwrap_or(0);
-        self.repeats.iter().map(|r| last(r) + end_of(&r.runs)).fold(patterns, u64::max)
+        let repeats = self.repeats.iter().map(|r| last(r) + end_of(&r.runs));
+        let shared = self.shared().map_or(0, |(shared, base)| base + shared.end());
+        repeats.fold(patterns.max(shared), u64::max)
     }
 
     fn summary(&self) -> Summary {
@@ -183,6 +260,10 @@ impl Extent {
             for place in places {
                 sum.add(place.offset + first, place.offset + end, count, bytes);
             }
+        }
+        if let Some((shared, base)) = self.shared() {
+            let Summary { first, end, runs, bytes } = shared.summary;
+            sum.add(base + first, base + end, runs, bytes);
         }
         sum
     }
@@ -305,6 +386,12 @@ impl<'a> Plan<'a> {
                     let what = What::Singles(runs, *place);
                     entries.push(Entry { first, end, request, what });
                 }
+            }
+            if let Some((shared, base)) = extent.shared() {
+                let Summary { first, end, .. } = shared.summary;
+                let (first, end) = (first + base, end + base);
+                let what = What::Singles(&shared.runs, Shift { offset: base, element: 0 });
+                entries.push(Entry { first, end, request, what });
             }
             for (pattern, elements) in &extent.boxes {
                 let what = What::Box(pattern, elements);

@@ -45,6 +45,8 @@ use crate::base::Base;
 use crate::dataset::Dataset;
 use crate::engine::{join, split_gets};
 use crate::error::{Error, Result};
+use crate::log::Memo;
+use crate::plan::SharedRuns;
 use crate::report::Strategy;
 use crate::request::Request;
 use crate::selection::Checked;
@@ -184,6 +186,8 @@ pub(crate) struct Chunked {
     scratch: Mutex<Vec<Scratch>>,
     /// Memory of chunks that were read: fresh memory costs as much as decoding into it.
     buffers: Mutex<Vec<Vec<u8>>>,
+    /// Lists of blocks that were cut before.
+    cuts: Mutex<Memo<SharedRuns>>,
     /// Whether records were written of a variable since its attribute was.
     pub(crate) grown: bool,
 }
@@ -239,7 +243,18 @@ impl Chunked {
         let heap = Heap::new(begin.unwrap_or(0), None, limit);
         let (cache, scratch, buffers) = (Mutex::default(), Mutex::default(), Mutex::default());
         let (vars, grown) = (found, false);
-        Some(Box::new(Chunked { vars, space, schema, heap, files, cache, scratch, buffers, grown }))
+        Some(Box::new(Chunked {
+            vars,
+            space,
+            schema,
+            heap,
+            files,
+            cache,
+            scratch,
+            buffers,
+            cuts: Mutex::default(),
+            grown,
+        }))
     }
 
     /// The chunked variable of this number, if it is one.

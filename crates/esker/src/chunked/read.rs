@@ -118,6 +118,9 @@ pub(super) fn touched(chunked: &Chunked, extents: &[Extent]) -> Vec<(u64, u64)> 
     };
     // A box lies within one chunk, whatever its bytes are; runs are cut.
     for extent in extents {
+        if let Some((shared, base)) = extent.shared() {
+            shared.units.iter().for_each(|(unit, bytes)| add(base + unit, *bytes));
+        }
         extent.parts(|at, len, whole| match whole {
             true => add(at, len),
             false => {

@@ -1,11 +1,15 @@
 //! Selections of chunked variables, as addresses of the space that is planned in.
 
-use esker_format::VarId;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
-use super::ChunkedVar;
+use esker_format::VarId;
+use esker_format::chunked::Grid;
+
+use super::{Chunked, ChunkedVar};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result, SelectionError};
-use crate::plan::Extent;
+use crate::log::Memo;
+use crate::plan::{Extent, SharedRuns};
 use crate::selection::{Checked, Purpose, Selection, whole_records};
 
 impl Dataset {
@@ -19,6 +23,16 @@ impl Dataset {
     ) -> Result<Checked> {
         let grid = var.grid();
         let Some(chunked) = &self.chunked else { return Err(Error::Garbled) };
+        // With several records in a chunk, what a list is depends on its record.
+        let alike = !grid.has_records || grid.group_records() == 1;
+        let list = selection.slabs().filter(|slabs| alike && Memo::is_for(slabs));
+        let list = list.map(|slabs| (slabs, frame(grid)));
+        if let Some((slabs, frame)) = &list
+            && let Some(found) = chunked.cuts().find(slabs, frame)
+            && let Some(checked) = self.cut_before(chunked, id, grid, purpose, found)
+        {
+            return Ok(checked);
+        }
         let name = || self.header.schema.variable(id).map_or("", |v| &*v.name).to_string();
         let refuse =
             |source| Error::Selection { path: self.base.path.clone(), var: name(), source };
@@ -65,7 +79,52 @@ impl Dataset {
             return Err(refuse(SelectionError::TooLarge));
         }
         extent.finish();
+        if let Some((slabs, frame)) = &list
+            && let Some(record) = Memo::record_of(slabs, frame)
+            && let Some(base) = chunked.space.begin(id, grid, record)
+            && let Some(shared) = extent.share(base, grid.bytes)
+        {
+            chunked.cuts().keep(slabs, frame, &shared, shared.memory());
+        }
         let (parts, gaps, whole_records) = (None, Vec::new(), None);
         Ok(Checked { elements, records: needed, extent, whole_records, parts, gaps })
     }
+
+    /// What a selection is whose list of blocks was cut before, for this variable or one like it;
+    /// `None` if it has to be looked at because it is beyond what there is.
+    fn cut_before(
+        &self,
+        chunked: &Chunked,
+        id: VarId,
+        grid: &Grid,
+        purpose: Purpose,
+        (shared, record): (Arc<SharedRuns>, u64),
+    ) -> Option<Checked> {
+        let most = match purpose {
+            Purpose::Read => self.records,
+            Purpose::Write { .. } => self.header.schema.version.max_count(),
+        };
+        let records = match grid.has_records {
+            false => 0,
+            true => record.checked_add(1).filter(|records| *records <= most)?,
+        };
+        let base = chunked.space.begin(id, grid, record)?;
+        base.checked_add(shared.end()).filter(|end| *end <= i64::MAX as u64)?;
+        let elements = shared.bytes() / grid.size;
+        let extent = Extent::of_shared(shared, base, grid.size);
+        let (parts, gaps, whole_records) = (None, Vec::new(), None);
+        Some(Checked { elements, records, extent, whole_records, parts, gaps })
+    }
+}
+
+impl Chunked {
+    fn cuts(&self) -> MutexGuard<'_, Memo<SharedRuns>> {
+        self.cuts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What lists of blocks are cut alike in: shape, chunks and size of an element.
+fn frame(grid: &Grid) -> (Vec<u64>, bool) {
+    let numbers = grid.dims.iter().chain(&grid.chunk).chain([&grid.size]);
+    (numbers.copied().collect(), grid.has_records)
 }

@@ -80,6 +80,11 @@ impl Space {
         (address <= i64::MAX as u64).then_some(address)
     }
 
+    /// The address of the first chunk of a variable's record, if it has records.
+    pub(crate) fn begin(&self, var: VarId, grid: &Grid, record: u64) -> Option<u64> {
+        self.address(ChunkId { var, number: record.checked_mul(grid.per_group)? })
+    }
+
     /// The chunk that has an address, where it begins and how many bytes it has.
     pub(crate) fn chunk_at(&self, address: u64) -> Option<(ChunkId, u64, u64)> {
         let find = |list: &[(u64, VarId)], at: u64| {

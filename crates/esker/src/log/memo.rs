@@ -1,4 +1,5 @@
-//! What lists of blocks were in the log's space, so that the same list is not worked out again.
+//! What lists of blocks are in the log's space, or in that of chunks, so that the same list is not
+//! worked out again.
 //!
 //! Programs write hundreds of variables over one decomposition, step after step. A list is
 //! recognised by the selection that holds it or, if that is another one, by its numbers, without
@@ -35,12 +36,14 @@ pub(crate) struct Item {
     pub(crate) elements: Range<u64>,
 }
 
-/// The variable's shape without the record dimension, and whether it has one.
+/// What a list means the same in: the variable's shape without the record dimension (and how it is
+/// cut, for chunks), and whether it has one.
 pub(crate) type Frame = (Vec<u64>, bool);
 
-#[derive(Debug, Default)]
-pub(crate) struct Memo {
-    kept: Vec<Kept>,
+/// What lists were found to be.
+#[derive(Debug)]
+pub(crate) struct Memo<P = Parts> {
+    kept: Vec<Kept<P>>,
     by_numbers: NumberMap<u64, Vec<usize>>,
     /// Selections that were met, which of the kept they are, and in which record.
     met: NumberMap<usize, Vec<(Arc<Slabs>, usize, u64)>>,
@@ -48,20 +51,22 @@ pub(crate) struct Memo {
 }
 
 #[derive(Debug)]
-struct Kept {
+struct Kept<P> {
     slabs: Arc<Slabs>,
     frame: Frame,
-    parts: Arc<Parts>,
+    parts: Arc<P>,
 }
 
-impl Memo {
-    /// Whether the list is worth asking about.
-    pub(crate) fn is_for(slabs: &Slabs) -> bool {
-        slabs.len >= WORTH && slabs.stride.is_empty() && slabs.start.len() == slabs.count.len()
+impl<P> Default for Memo<P> {
+    fn default() -> Self {
+        let (by_numbers, met) = (NumberMap::default(), NumberMap::default());
+        Memo { kept: Vec::new(), by_numbers, met, memory: 0 }
     }
+}
 
+impl<P> Memo<P> {
     /// The list's parts and its record.
-    pub(crate) fn find(&mut self, slabs: &Arc<Slabs>, frame: &Frame) -> Option<(Arc<Parts>, u64)> {
+    pub(crate) fn find(&mut self, slabs: &Arc<Slabs>, frame: &Frame) -> Option<(Arc<P>, u64)> {
         let pointer = Arc::as_ptr(slabs) as usize;
         let met = self.met.get(&pointer).into_iter().flatten();
         for (_, number, record) in met {
@@ -82,6 +87,46 @@ impl Memo {
         Some((parts, record))
     }
 
+    /// Remembers what the list is, which takes so many bytes. Gives its record, or `None` if it
+    /// cannot be kept, because its blocks are in several.
+    pub(crate) fn keep(
+        &mut self,
+        slabs: &Arc<Slabs>,
+        frame: &Frame,
+        parts: &Arc<P>,
+        memory: usize,
+    ) -> Option<u64> {
+        let record = common_record(slabs, frame)?;
+        self.memory += memory;
+        if self.memory > MOST {
+            *self = Memo { memory, ..Memo::default() };
+        }
+        let number = self.kept.len();
+        self.kept.push(Kept { slabs: slabs.clone(), frame: frame.clone(), parts: parts.clone() });
+        self.by_numbers.entry(hash(slabs, frame)).or_default().push(number);
+        self.meet(slabs, number, record);
+        Some(record)
+    }
+
+    fn meet(&mut self, slabs: &Arc<Slabs>, number: usize, record: u64) {
+        self.memory += (slabs.start.len() + slabs.count.len()) * size_of::<u64>();
+        let pointer = Arc::as_ptr(slabs) as usize;
+        // The selection is held, so that nothing else can come to lie where it is.
+        self.met.entry(pointer).or_default().push((slabs.clone(), number, record));
+    }
+}
+
+impl Memo {
+    /// Whether the list is worth asking about.
+    pub(crate) fn is_for(slabs: &Slabs) -> bool {
+        slabs.len >= WORTH && slabs.stride.is_empty() && slabs.start.len() == slabs.count.len()
+    }
+
+    /// The record that all blocks of the list are in, 0 without records; `None` if they are in several.
+    pub(crate) fn record_of(slabs: &Slabs, frame: &Frame) -> Option<u64> {
+        common_record(slabs, frame)
+    }
+
     /// Remembers what the list is: its checked extent. Gives it back if it cannot be kept,
     /// because its blocks are in several records.
     pub(crate) fn insert(
@@ -92,7 +137,7 @@ impl Memo {
         record_step: u64,
         elements: u64,
     ) -> Option<(Arc<Parts>, u64)> {
-        let record = common_record(slabs, frame)?;
+        common_record(slabs, frame)?;
         let mut items = Vec::new();
         let mut memory = 0;
         let keep = |part: Part<'_>| -> Result<(), std::convert::Infallible> {
@@ -104,22 +149,8 @@ impl Memo {
         };
         let Ok(()) = each_part(extent, record_step, keep);
         let parts = Arc::new(Parts { elements, items });
-        self.memory += memory;
-        if self.memory > MOST {
-            *self = Memo { memory, ..Memo::default() };
-        }
-        let number = self.kept.len();
-        self.kept.push(Kept { slabs: slabs.clone(), frame: frame.clone(), parts: parts.clone() });
-        self.by_numbers.entry(hash(slabs, frame)).or_default().push(number);
-        self.meet(slabs, number, record);
+        let record = self.keep(slabs, frame, &parts, memory)?;
         Some((parts, record))
-    }
-
-    fn meet(&mut self, slabs: &Arc<Slabs>, number: usize, record: u64) {
-        self.memory += (slabs.start.len() + slabs.count.len()) * size_of::<u64>();
-        let pointer = Arc::as_ptr(slabs) as usize;
-        // The selection is held, so that nothing else can come to lie where it is.
-        self.met.entry(pointer).or_default().push((slabs.clone(), number, record));
     }
 }
 
