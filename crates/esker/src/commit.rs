@@ -14,7 +14,7 @@ use esker_store::{Access, CreateMode, File};
 use crate::base::Base;
 use crate::chunked::{self, Heap, HeapFile, Placing, remove_others, tables_file, write_block};
 use crate::container::Container;
-use crate::decomposed::{Groups, NewMap, Spread, write_maps};
+use crate::decomposed::{Groups, NewMap, Replaced, Spread, discard_new, write_maps};
 use crate::define::Before;
 use crate::error::Result;
 use crate::fill::fill_range;
@@ -81,8 +81,7 @@ const AMENDS: u64 = 8 << 10;
 
 /// Commits a new dataset, in place of one that has its name. Collective.
 pub(crate) fn create(base: &Base, new: &New<'_>) -> Result<Committed> {
-    let New { header, fills, maps, groups, .. } = *new;
-    let name = base.new_path();
+    let New { header, groups, .. } = *new;
     let disk = match groups {
         None => None,
         Some(groups) => {
@@ -94,14 +93,27 @@ pub(crate) fn create(base: &Base, new: &New<'_>) -> Result<Committed> {
             Some((groups, placed.map_err(|e| base.schema_error(e))?))
         }
     };
+    let created = create_named(base, new, disk);
+    if created.is_err() && base.is_root() {
+        discard_new(base, groups);
+    }
+    created
+}
+
+/// Builds the new dataset and gives it its name.
+fn create_named(base: &Base, new: &New<'_>, disk: Option<(&Groups, Header)>) -> Result<Committed> {
+    let New { header, fills, maps, groups, .. } = *new;
+    let name = base.new_path();
     let stored = disk.as_ref().map_or(header, |(_, disk)| disk);
     let created = base.by_root(|| {
+        let replaced = Replaced::look(base)?;
         let file = base.store.create(&name, CreateMode::Truncate)?;
         file.write_at(0, &stored.encode())?;
         file.set_len(new.end(base, stored, 0))?;
         new.write_tables(base, &*file)?;
-        Ok(file)
+        Ok((file, replaced))
     })?;
+    let (created, replaced) = created.unzip();
     let file = opened(base, &name, created);
     let (file, spread): (Result<Arc<dyn File>>, _) = match disk {
         None => (file, None),
@@ -116,25 +128,41 @@ pub(crate) fn create(base: &Base, new: &New<'_>) -> Result<Committed> {
     let filled = file.and_then(|file| {
         fill_new_fixed(&*file, header, 0, fills, base)?;
         write_maps(&*file, header, maps)?;
+        if let Some(spread) = &spread
+            && base.store.exists(&base.path)?
+        {
+            // As the file that names them, below.
+            spread.sync_subs()?;
+        }
         Ok(file)
     });
     let file = base.agree(filled)?;
-    if let Some(spread) = &spread {
-        base.agree(spread.name(base))?;
-        spread.are_named();
-    }
     base.by_root(|| {
-        if base.store.exists(&base.path)? {
+        let replaces = base.store.exists(&base.path)?;
+        let sync_names = || match replaces && spread.is_some() {
+            true => base.store.sync_names(&base.path),
+            false => Ok(()),
+        };
+        if replaces {
             // The name may reach the disk before the contents, and the old dataset would be lost.
-            file.sync()?;
+            spread.as_ref().map_or(&file, |spread| spread.main()).sync()?;
+            sync_names()?;
         }
         journal::clear_journal(&*base.store, &base.path)?;
         base.store.rename(&name, &base.path)?;
         if base.hints.chunk_files != ChunkFiles::Inside {
             remove_others(base, new.placing.and_then(|p| p.stem.as_deref()).unwrap_or(""));
         }
-        Ok(())
+        // Or the old dataset could come back without its sub-files.
+        Ok(sync_names()?)
     })?;
+    if let Some(spread) = &spread {
+        // They are found without their names, and get them at the next sync or close if not now.
+        let _ = spread.name(base);
+    }
+    if let Some(replaced) = replaced {
+        replaced.remove_subfiles(base, groups);
+    }
     Ok(Committed { file, renamed: true, container: None, heap: None, spread })
 }
 

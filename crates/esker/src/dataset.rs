@@ -381,7 +381,15 @@ impl Dataset {
             self.base.agree(files.sync_chunks())?;
         }
         let synced = files.map_or(Ok(()), |files| files.sync_tables());
-        let mut synced = synced.and_then(|()| Ok(self.file.sync()?));
+        let file = match &self.spread {
+            None => &self.file,
+            Some(spread) => {
+                // Everybody's, before the file says how many records they have.
+                self.base.agree(spread.sync_subs().map_err(Error::from))?;
+                spread.main()
+            }
+        };
+        let mut synced = synced.and_then(|()| Ok(file.sync()?));
         if let (Ok(()), Some(burst)) = (&synced, &mut self.burst) {
             // Or a log from before would be replayed after a loss of power.
             synced = burst.sync(&self.base);
@@ -577,7 +585,20 @@ impl Dataset {
         !matches!(Groups::expanded(&header.schema), Ok(None))
     }
 
-    /// What is wrong with sub-files: those that are missing, cut short, or of another dataset.
+    /// Sub-files that have not taken their names, because the program that made them died: the name
+    /// that each is to have, and the one that it has. They are found, and the next sync or close of a
+    /// writer, or [`recover`](crate::recover), names them.
+    pub fn hidden_subfiles(&self) -> Vec<(PathBuf, PathBuf)> {
+        self.spread.as_ref().map_or(Vec::new(), |spread| spread.hidden())
+    }
+
+    /// Sub-files of other datasets that had this one's name: what a program that died has left.
+    pub fn stale_subfiles(&self) -> Vec<PathBuf> {
+        self.spread.as_ref().map_or(Vec::new(), |spread| spread.strangers())
+    }
+
+    /// What is wrong with sub-files: those that are missing, cut short, without records that the
+    /// dataset has, or of another dataset.
     pub fn subfile_faults(&self) -> Vec<(PathBuf, String)> {
         self.spread.as_ref().map_or(Vec::new(), |spread| spread.faults())
     }

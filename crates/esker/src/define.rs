@@ -459,6 +459,9 @@ impl Define {
     }
 
     fn commit(&mut self) -> Result<(Committed, Header, Vec<Option<FillMode>>)> {
+        if let Some(groups) = &mut self.groups {
+            groups.rename();
+        }
         let (schema, own_fills) = self.merge()?;
         let mode = |own: &Option<FillMode>| own.unwrap_or(self.base.fill) == FillMode::Fill;
         let fills: Vec<bool> = own_fills.iter().map(mode).collect();

@@ -79,7 +79,8 @@ codes! {
         "a journal does not belong to the header of the file";
     "journal-broken", BESIDE, "a redefinition was interrupted before it began";
     "subfile", "the values that are missing are nowhere else",
-        "a sub-file is not there, cut short, or of another dataset";
+        "a sub-file is not there, cut short, without records that are counted, or of another dataset";
+    "subfile-name", "`esker recover` gives it its name", "a sub-file has not taken its name";
     "chunk-anchor", CHUNKS, "attributes that say how a chunked variable is stored are wrong";
     "chunk-table", CHUNKS, "a block or an entry of a chunk table is damaged";
     "chunk-place", CHUNKS, "a chunk or a block of a table lies where none can";

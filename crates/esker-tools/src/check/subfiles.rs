@@ -38,9 +38,24 @@ pub(super) fn check(
         let object = format!("sub-file {name}");
         findings.push(Finding::new(Severity::Error, "subfile", object, why.clone()));
     }
+    for (named, grown) in dataset.hidden_subfiles() {
+        let object = format!("the file {}", grown.display());
+        let sentence = format!(
+            "it is the sub-file {}, but the program that made it died before it had this name; \
+             `esker recover` gives it, and so does any program that writes to the dataset",
+            named.file_name().unwrap_or_default().to_string_lossy()
+        );
+        findings.push(Finding::new(Severity::Warning, "subfile-name", object, sentence));
+    }
+    for path in dataset.stale_subfiles() {
+        let object = format!("the file {}", path.display());
+        let sentence = "it is a sub-file of another dataset that had this name, and no part of this \
+                        one";
+        findings.push(Finding::new(Severity::Warning, "leftover", object, sentence));
+    }
     if options.read_data {
         for (sub, _) in dataset.subfiles() {
-            if faults.iter().all(|(faulty, _)| *faulty != sub) {
+            if faults.iter().all(|(faulty, _)| *faulty != sub) && options.store.exists(&sub)? {
                 let file = options.store.open(&sub, Access::Read)?;
                 read_everything(&*file, file.len()?, progress)?;
             }

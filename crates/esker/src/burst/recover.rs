@@ -88,18 +88,23 @@ pub struct Recovery {
     pub damages: Vec<LogDamage>,
     /// Whether the logs were removed.
     pub removed: bool,
+    /// Sub-files that were given their names, which a program that died had not done.
+    pub named: Vec<PathBuf>,
+    /// Sub-files that are missing or not whole, and why. Nothing is written to a dataset that has
+    /// such: what they had is nowhere else, and zeros would hide it.
+    pub subfiles: Vec<(PathBuf, String)>,
 }
 
 impl Recovery {
     /// Whether everything is in the file.
     pub fn is_complete(&self) -> bool {
-        self.missing.is_empty() && self.damages.is_empty()
+        self.missing.is_empty() && self.damages.is_empty() && self.subfiles.is_empty()
     }
 }
 
 /// Finds the logs of a classic file whose session died, and replays what is not in the file yet,
-/// in the order in which it was written. What is damaged is told, and the rest is replayed. May be
-/// done again, with the same result.
+/// in the order in which it was written. What is damaged is told, and the rest is replayed. Sub-files
+/// get the names that the session did not give them. May be done again, with the same result.
 pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions) -> Result<Recovery> {
     let store = &*options.store;
     let path = store.resolve(path.as_ref())?;
@@ -110,8 +115,11 @@ pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions) -> Result<Recov
     dirs.push(directory_of(&path));
     let found = Found::look(store, &path, &dirs)?;
     let mut recovery = Recovery { logs: found.logs.len() as u64, ..Recovery::default() };
-    let open = OpenOptions { burst: false, ..OpenOptions::new() };
-    let open = open.store(options.store.clone()).writable(!options.look_only).fill(options.fill);
+    let open = OpenOptions { burst: false, ..OpenOptions::new() }.store(options.store.clone());
+    if !look_at_subfiles(&Dataset::open_with(&path, open.clone())?, options, &mut recovery)? {
+        return Ok(recovery);
+    }
+    let open = open.writable(!options.look_only).fill(options.fill);
     let mut dataset = Dataset::open_with(&path, open)?;
     recovery.records = dataset.numrecs();
     let unfinished = found.unfinished();
@@ -153,4 +161,22 @@ pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions) -> Result<Recov
         recovery.removed = !found.files.is_empty();
     }
     Ok(recovery)
+}
+
+/// Gives sub-files their names that have not taken them, and tells what is wrong with the others.
+/// Gives whether the dataset may be written.
+fn look_at_subfiles(
+    dataset: &Dataset,
+    options: &RecoverOptions,
+    recovery: &mut Recovery,
+) -> Result<bool> {
+    recovery.records = dataset.numrecs();
+    recovery.subfiles = dataset.subfile_faults();
+    for (named, grown) in dataset.hidden_subfiles() {
+        if !options.look_only {
+            options.store.rename(&grown, &named)?;
+        }
+        recovery.named.push(named);
+    }
+    Ok(recovery.subfiles.is_empty())
 }

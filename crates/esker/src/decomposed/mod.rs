@@ -9,8 +9,8 @@
 //! variable, and the road of requests, plans and exchange knows nothing of maps.
 //!
 //! `define` makes a map (`coverage` counts what the ranks have together), `maps` finds them in a
-//! header, `load` reads them, `index` answers questions, `check` places selections. `subfiles` and
-//! `spread` are for variables in several files. ARCHITECTURE.md has the form on disk.
+//! header, `load` reads them, `index` answers questions, `check` places selections. `subfiles`,
+//! `spread` and `naming` are for variables in several files. ARCHITECTURE.md has the form on disk.
 
 mod check;
 mod coverage;
@@ -20,6 +20,7 @@ mod grid;
 mod index;
 mod load;
 mod maps;
+mod naming;
 mod spread;
 mod subfiles;
 
@@ -27,6 +28,7 @@ pub(crate) use define::{NewMap, write_maps};
 pub use error::DecompositionError;
 pub(crate) use maps::Maps;
 pub use maps::{Decomposition, DecompositionId};
+pub(crate) use naming::{Replaced, discard_new};
 pub(crate) use spread::Spread;
 pub(crate) use subfiles::Groups;
 

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use esker_format::{Header, NumRecs, Schema, SchemaError, VarId, values};
 use esker_store::{Access, CreateMode, ElementOrder, File, FileRun, MadeUp, Store, StoreError};
 
+use super::naming::{require_free, strangers};
 use super::subfiles::{Groups, subfile_path};
 use crate::base::{Base, read_header};
 use crate::error::{Error, Result};
@@ -37,8 +38,6 @@ pub(crate) struct Spread {
     main_records: Records,
     header: Header,
     subs: Vec<OnceLock<Arc<Sub>>>,
-    /// Whether the sub-files have their names.
-    named: AtomicBool,
     /// The bytes that all files had.
     bytes: OnceLock<u64>,
 }
@@ -79,6 +78,8 @@ enum Place {
 #[derive(Debug)]
 struct Sub {
     path: PathBuf,
+    /// Whether it has not taken its name yet.
+    hidden: AtomicBool,
     file: Arc<dyn File>,
     header: Header,
     /// The number of each variable that is in sub-files in this one, which may have nothing of it.
@@ -140,7 +141,6 @@ impl Spread {
             whole,
             header: header.clone(),
             subs,
-            named: AtomicBool::new(true),
             bytes: OnceLock::new(),
         }
     }
@@ -148,46 +148,36 @@ impl Spread {
     /// Makes the sub-files that are this rank's to make, under other names for now. Collective
     /// calls follow, before anybody uses them.
     pub(crate) fn make(&self, base: &Base) -> Result<()> {
-        self.named.store(false, Ordering::Release);
         for number in self.mine(base) {
-            let path = self.path_of(number);
+            let named = subfile_path(&self.path, number);
+            require_free(base, &named)?;
+            let path = new_path(&named);
             let header = self.groups.header_of(&self.header.schema, number);
             let header = header.map_err(|e| base.schema_error(e))?;
             let file = self.store.create(&path, CreateMode::Truncate)?;
             file.write_at(0, &header.encode())?;
             file.set_len(header.data_end(0))?;
+            let sub = self.sub_of(number, path, file, header, true);
+            let _ = self.subs[number].set(Arc::new(sub));
         }
         Ok(())
     }
 
-    /// Gives this rank's sub-files their names.
+    /// Gives this rank's sub-files their names, where they have not taken them.
     pub(crate) fn name(&self, base: &Base) -> Result<()> {
         for number in self.mine(base) {
-            if self.store.exists(&self.path)? {
-                // As the file that names them.
-                self.store.open(&self.path_of(number), Access::ReadWrite)?.sync()?;
+            let sub = self.sub(number)?;
+            if sub.hidden.load(Ordering::Acquire) {
+                self.store.rename(&sub.path, &subfile_path(&self.path, number))?;
+                sub.hidden.store(false, Ordering::Release);
             }
-            self.store.rename(&self.path_of(number), &subfile_path(&self.path, number))?;
         }
         Ok(())
-    }
-
-    /// All of them have their names.
-    pub(crate) fn are_named(&self) {
-        self.named.store(true, Ordering::Release);
     }
 
     /// The sub-files that this rank looks after.
     fn mine(&self, base: &Base) -> impl Iterator<Item = usize> + use<> {
         (base.comm.rank()..self.groups.count()).step_by(base.comm.size())
-    }
-
-    fn path_of(&self, number: usize) -> PathBuf {
-        let path = subfile_path(&self.path, number);
-        match self.named.load(Ordering::Acquire) {
-            true => path,
-            false => new_path(&path),
-        }
     }
 
     /// The sub-files, by number.
@@ -216,6 +206,7 @@ impl Spread {
 
     /// Makes this rank's sub-files what a reader of `records` records counts on.
     pub(crate) fn settle(&self, base: &Base, records: u64) -> Result<()> {
+        self.name(base)?;
         for number in self.mine(base) {
             let sub = self.sub(number)?;
             let records = if sub.header.schema.record_dim().is_some() { records } else { 0 };
@@ -264,17 +255,57 @@ impl Spread {
         Ok(bytes.iter().fold(0u64, |n, byte| n << 8 | u64::from(*byte)))
     }
 
+    /// Waits until what this rank has written to sub-files is safe.
+    pub(crate) fn sync_subs(&self) -> Stored<()> {
+        self.subs.iter().filter_map(OnceLock::get).try_for_each(|sub| sub.file.sync())
+    }
+
     /// What is wrong with each sub-file; nothing of those that are as they should be.
     pub(crate) fn faults(&self) -> Vec<(PathBuf, String)> {
-        let mut faults = Vec::new();
-        for number in 0..self.groups.count() {
-            if let Err(error) = self.sub(number) {
+        let why = |number| match self.incomplete(number) {
+            Ok(why) => why,
+            Err(error) => {
                 let why = std::error::Error::source(&error).map(ToString::to_string);
-                let why = why.unwrap_or_else(|| error.to_string());
-                faults.push((subfile_path(&self.path, number), why));
+                Some(why.unwrap_or_else(|| error.to_string()))
             }
+        };
+        let all = 0..self.groups.count();
+        all.filter_map(|n| Some((subfile_path(&self.path, n), why(n)?))).collect()
+    }
+
+    /// Which of the values that the dataset has a sub-file has not, if there are any.
+    fn incomplete(&self, number: usize) -> Stored<Option<String>> {
+        let (sub, records) = (self.sub(number)?, self.records()?);
+        let header = &sub.header;
+        let has_records = header.schema.record_dim().is_some();
+        let (len, records) = (sub.file.len()?, if has_records { records } else { 0 });
+        let needed = header.data_end(records);
+        if len >= needed {
+            return Ok(None);
         }
-        faults
+        let behind = len.saturating_sub(header.layout.record_begin.unwrap_or(u64::MAX));
+        let whole = behind / header.layout.record_size.max(1);
+        Ok(Some(match has_records && len >= header.data_end(0) {
+            true => format!(
+                "it has {whole} whole records of {records}: it ends at byte {len} of {needed}"
+            ),
+            false => format!("it was cut short: it has {len} bytes of {needed}"),
+        }))
+    }
+
+    /// The sub-files that have not taken their names: those, and the ones that they have.
+    pub(crate) fn hidden(&self) -> Vec<(PathBuf, PathBuf)> {
+        let hidden = |number| {
+            let sub = self.sub(number).ok()?;
+            let named = subfile_path(&self.path, number);
+            sub.hidden.load(Ordering::Acquire).then(|| (named, sub.path.clone()))
+        };
+        (0..self.groups.count()).filter_map(hidden).collect()
+    }
+
+    /// Files beside the dataset that were sub-files of others of its name.
+    pub(crate) fn strangers(&self) -> Vec<PathBuf> {
+        strangers(&*self.store, &self.path, Some(&self.groups))
     }
 
     fn failed(&self, path: &Path, why: String) -> StoreError {
@@ -290,36 +321,57 @@ impl Spread {
         Ok(place.get_or_init(|| sub))
     }
 
+    /// Opens a sub-file under its name, or under the one that it had before. The name is tried
+    /// once more, because another rank may have given it in between.
     fn open(&self, number: usize) -> Stored<Sub> {
-        let path = self.path_of(number);
+        let named = subfile_path(&self.path, number);
+        let grown = new_path(&named);
+        self.open_at(number, &named, false).or_else(|error| {
+            let again = self.open_at(number, &grown, true);
+            again.or_else(|_| self.open_at(number, &named, false)).map_err(|_| error)
+        })
+    }
+
+    fn open_at(&self, number: usize, path: &Path, hidden: bool) -> Stored<Sub> {
         let access = if self.writable { Access::ReadWrite } else { Access::Read };
-        let file = self.store.open(&path, access)?;
-        let header = match read_header(&path, &*file) {
+        let file = self.store.open(path, access)?;
+        let header = match read_header(path, &*file) {
             Ok((header, _)) => header,
             Err(Error::Store(error)) => return Err(error),
             Err(Error::Decode { source, .. }) => {
-                return Err(self.failed(&path, format!("it is no sub-file: {source}")));
+                return Err(self.failed(path, format!("it is no sub-file: {source}")));
             }
-            Err(other) => return Err(self.failed(&path, other.to_string())),
+            Err(other) => return Err(self.failed(path, other.to_string())),
         };
         if let Some(why) = self.groups.mistaken(&header.schema, number) {
-            return Err(self.failed(&path, why));
+            return Err(self.failed(path, why));
         }
         let expected = self.groups.header_of(&self.header.schema, number);
-        let expected = expected.map_err(|e| self.failed(&path, e.to_string()))?;
+        let expected = expected.map_err(|e| self.failed(path, e.to_string()))?;
         let shapes = |header: &Header| -> Vec<_> {
             let shape = |v: &esker_format::Variable| (v.ty, header.schema.shape(v, 0));
             header.schema.vars.iter().map(shape).collect()
         };
         if shapes(&expected) != shapes(&header) {
             let why = "its variables are not those that the dataset has in it".to_string();
-            return Err(self.failed(&path, why));
+            return Err(self.failed(path, why));
         }
         let (len, end) = (file.len()?, header.data_end(header.records(0)));
         if len < end {
             let why = format!("it was cut short: it has {len} bytes of {end}");
-            return Err(self.failed(&path, why));
+            return Err(self.failed(path, why));
         }
+        Ok(self.sub_of(number, path.to_path_buf(), file, header, hidden))
+    }
+
+    fn sub_of(
+        &self,
+        number: usize,
+        path: PathBuf,
+        file: Arc<dyn File>,
+        header: Header,
+        hidden: bool,
+    ) -> Sub {
         let mut next = 0;
         let numbers = self.groups.variables(&self.header.schema).into_iter();
         let numbers = numbers.map(|(_, map, stored)| {
@@ -329,7 +381,8 @@ impl Spread {
                 VarId(next - 1)
             })
         });
-        Ok(Sub { path, file, numbers: numbers.collect(), header })
+        let numbers = numbers.collect();
+        Sub { path, hidden: AtomicBool::new(hidden), file, numbers, header }
     }
 
     /// Where the first of `len` bytes at `offset` is, and how many are there with it.
@@ -489,8 +542,9 @@ impl File for Spread {
     }
 
     fn sync(&self) -> Stored<()> {
-        self.main.sync()?;
-        self.subs.iter().filter_map(OnceLock::get).try_for_each(|sub| sub.file.sync())
+        // The number of records is in the file itself, and must not be there before they are.
+        self.sync_subs()?;
+        self.main.sync()
     }
 
     fn block_size(&self) -> u64 {

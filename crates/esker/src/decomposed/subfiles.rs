@@ -24,12 +24,12 @@ use crate::error::{Error, Result};
 /// with `/` between.
 const STANDS_FOR: &str = "subfiled_dimensions";
 /// Global attributes of the dataset: a name that its sub-files have too, and the first rank of each.
-const IDENTITY: &str = "subfiles_identity";
+pub(super) const IDENTITY: &str = "subfiles_identity";
 const FIRST_RANKS: &str = "subfiles_first_rank";
 /// The attribute of a map: its first element in each sub-file.
 const STARTS: &str = "subfile_start";
 /// A global attribute of a sub-file: its number.
-const NUMBER: &str = "subfile";
+pub(super) const NUMBER: &str = "subfile";
 
 /// How ranks share sub-files.
 #[derive(Debug, Clone, PartialEq)]
@@ -76,6 +76,13 @@ impl Groups {
         Ok(Some(Groups { identity, first_ranks, starts: BTreeMap::new() }))
     }
 
+    /// Takes another name, so that what one attempt to create the dataset has left is not mistaken
+    /// for what the next one makes. The same on every rank.
+    pub(crate) fn rename(&mut self) {
+        let number = u64::from_str_radix(&self.identity, 16).unwrap_or(0);
+        self.identity = format!("{:016x}", number.wrapping_add(1));
+    }
+
     /// Takes a map in, given where this rank's elements begin. Collective.
     pub(crate) fn add_map(&mut self, base: &Base, map: &str, start: u64) -> Result<()> {
         let all = base.comm.all_gather_u64(&[start])?;
@@ -83,6 +90,11 @@ impl Groups {
         let starts = starts.collect::<Option<Vec<u64>>>().ok_or(Error::Garbled)?;
         self.starts.insert(map.to_string(), starts);
         Ok(())
+    }
+
+    /// The name that the dataset and its sub-files have, and no others.
+    pub(super) fn identity(&self) -> &str {
+        &self.identity
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -256,7 +268,7 @@ fn numbers(list: &[u64]) -> Values {
     }
 }
 
-fn list(values: &Values) -> Option<Vec<u64>> {
+pub(super) fn list(values: &Values) -> Option<Vec<u64>> {
     let values = values.convert_to::<i64>().ok()?;
     values.iter().map(|n| u64::try_from(*n).ok()).collect()
 }

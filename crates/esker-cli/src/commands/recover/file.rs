@@ -1,7 +1,7 @@
 //! `esker recover` of a classic file: what a session that died has left in its burst buffer.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use esker::{FillMode, RecoverOptions, Recovery};
 use serde_json::json;
@@ -32,6 +32,8 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
 
 fn document(path: &Path, recovery: &Recovery) -> serde_json::Value {
     let damage = |d: &esker::LogDamage| json!({"rank": d.rank, "what": d.what});
+    let name = |path: &Path| path.display().to_string();
+    let subfile = |(path, why): &(PathBuf, String)| json!({"file": name(path), "what": why});
     json!({
         "file": path.display().to_string(),
         "complete": recovery.is_complete(),
@@ -42,12 +44,15 @@ fn document(path: &Path, recovery: &Recovery) -> serde_json::Value {
         "records": recovery.records,
         "damages": recovery.damages.iter().map(damage).collect::<Vec<_>>(),
         "removed": recovery.removed,
+        "named_subfiles": recovery.named.iter().map(|path| name(path)).collect::<Vec<_>>(),
+        "subfiles": recovery.subfiles.iter().map(subfile).collect::<Vec<_>>(),
     })
 }
 
 fn text(arguments: &Arguments, recovery: &Recovery, screen: &mut Screen) -> Result<(), Failure> {
     let name = arguments.path.display();
-    let Recovery { logs, ranks, missing, entries, records, damages, removed } = recovery;
+    let Recovery { logs, ranks, missing, entries, records, damages, removed, named, subfiles } =
+        recovery;
     let verb = if arguments.dry_run { "to be replayed" } else { "replayed" };
     match (logs, entries) {
         (0, _) => writeln!(screen, "{name}: no logs found")?,
@@ -68,6 +73,13 @@ fn text(arguments: &Arguments, recovery: &Recovery, screen: &mut Screen) -> Resu
     }
     for damage in damages {
         writeln!(screen, "damaged: rank {}: {}", damage.rank, damage.what)?;
+    }
+    for path in named {
+        let did = if arguments.dry_run { "is to get" } else { "got" };
+        writeln!(screen, "named: sub-file {} {did} its name", path.display())?;
+    }
+    for (path, why) in subfiles {
+        writeln!(screen, "missing: sub-file {}: {why}", path.display())?;
     }
     if *removed {
         writeln!(screen, "the logs were removed")?;

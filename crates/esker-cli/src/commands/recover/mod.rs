@@ -15,7 +15,8 @@ use crate::terminal::Screen;
 #[command(after_help = "\
 A file: the logs of its burst buffer are replayed into it. They are looked for where
 nc_burst_buf_dirname in PNETCDF_HINTS says (by default here), beside the file, and in every --dir.
-They are removed when everything is in the file.
+They are removed when everything is in the file. Sub-files get the names that the writer did not
+get to give them; those that are missing or not whole are told.
 
 A container: everything is read and compared with its checksums. What is whole and was never
 committed, and what was committed and is not damaged, become a new version; nothing that is there
