@@ -77,7 +77,9 @@ impl Taken<'_> {
     pub(crate) fn want(&self, window: &mut Window, sieve: u64) {
         match self {
             Taken::Pieces(pieces) => {
-                pieces.iter().for_each(|p| drop(window.lay(p.offset, p.len)));
+                for piece in pieces.iter() {
+                    window.lay(piece.offset, piece.len);
+                }
             }
             Taken::Combs(combs) => combs.iter().for_each(|c| window.want(&c.comb, sieve)),
         }

@@ -70,9 +70,9 @@ impl Window {
     /// Lays these runs to be fetched, with what is between them if that is at most `sieve` bytes.
     pub(crate) fn want(&mut self, comb: &Comb, sieve: u64) {
         match comb.hole() <= sieve {
-            true => drop(self.lay(comb.offset, comb.span())),
-            false => drop(self.lay_comb(comb)),
-        }
+            true => self.lay(comb.offset, comb.span()),
+            false => self.lay_comb(comb),
+        };
     }
 
     /// Whether any of `len` bytes of the file at `offset` is known.

@@ -10,6 +10,7 @@ use esker::{
 };
 
 use super::arrays::together;
+use super::error::tell;
 use super::{Copied, CopyError, CopyOptions, container, growing, grown, history, target};
 use crate::blocks::{Block, blocks};
 use crate::progress::Progress;
@@ -199,7 +200,11 @@ fn transfer(
             let queued = target.iput_bytes(&mut queue, *to, &selection, memory, dense);
             together(target, &mut queue, queued.map(drop))?;
             done += round.iter().map(Block::len).sum::<u64>() * ty.size();
-            progress.progress(done, total);
+            // One rank alone: the others would wait.
+            match ranks {
+                1 => tell(progress, done, total)?,
+                _ => progress.progress(done, total),
+            }
         }
     }
     Ok(done)
