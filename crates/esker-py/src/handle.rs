@@ -563,26 +563,29 @@ impl Handle {
         self.free(py, || transfer::write(&self.shared, VarId(var), &what, &lent, &watcher))
     }
 
-    /// Queues a write of an array, which is lent until the next wait.
+    /// Queues a write of an array, which is lent until the next wait; False if there are arrays in the
+    /// key.
     fn queue_put(
         &self,
         py: Python<'_>,
         var: usize,
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyUntypedArray>,
-    ) -> PyResult<usize> {
+    ) -> PyResult<bool> {
         let var = VarId(var);
         let Some((slab, _)) = self.selected(py, var, key, Some(value.shape()))? else {
-            return Err(arrays_cannot_wait());
+            return Ok(false);
         };
         let lent = Lent::source(value, &slab)?;
-        let what = What::Slab(slab);
-        let mut pending = Pending { var, what, lent, target: None, is_put: true };
-        queue::check(py, &self.shared, &mut pending)?;
-        Ok(self.queue.push(pending))
+        self.enqueue(
+            py,
+            Pending { var, what: What::Slab(slab), lent, target: None, is_put: true },
+        )?;
+        Ok(true)
     }
 
-    /// Queues a read into an array (a new one if none is given), which is filled by the next wait.
+    /// Queues a read into an array (a new one if none is given), which is filled by the next wait;
+    /// NotImplemented if there are arrays in the key.
     #[pyo3(signature = (var, key, out=None))]
     fn queue_get<'py>(
         &self,
@@ -590,10 +593,10 @@ impl Handle {
         var: usize,
         key: &Bound<'py, PyAny>,
         out: Option<Bound<'py, PyUntypedArray>>,
-    ) -> PyResult<Bound<'py, PyUntypedArray>> {
+    ) -> PyResult<Bound<'py, PyAny>> {
         let var = VarId(var);
         let Some((slab, own)) = self.selected(py, var, key, None)? else {
-            return Err(arrays_cannot_wait());
+            return Ok(py.NotImplemented().into_bound(py));
         };
         let array = match out {
             Some(out) => out,
@@ -601,10 +604,24 @@ impl Handle {
         };
         let lent = Lent::target(&array, &slab)?;
         let (what, target) = (What::Slab(slab), Some(array.clone().unbind()));
-        let mut pending = Pending { var, what, lent, target, is_put: false };
-        queue::check(py, &self.shared, &mut pending)?;
-        self.queue.push(pending);
-        Ok(array)
+        self.enqueue(py, Pending { var, what, lent, target, is_put: false })?;
+        Ok(array.into_any())
+    }
+
+    /// Queues a write from, or a read into, a dense array of hyperslabs of one shape, one behind the other.
+    fn queue_list(
+        &self,
+        py: Python<'_>,
+        var: usize,
+        starts: &Bound<'_, PyUntypedArray>,
+        count: Vec<u64>,
+        array: &Bound<'_, PyUntypedArray>,
+        is_put: bool,
+    ) -> PyResult<()> {
+        let what = list(starts, count)?;
+        let lent = Lent::dense(array, !is_put)?;
+        let target = (!is_put).then(|| array.clone().unbind());
+        self.enqueue(py, Pending { var: VarId(var), what, lent, target, is_put })
     }
 
     /// Takes part in a collective read or write with an error, so that the other ranks do not wait.
@@ -647,6 +664,12 @@ impl Handle {
         act: impl FnOnce() -> Result<T, Failure> + Send,
     ) -> PyResult<T> {
         py.detach(act).map_err(|failure| failure.raise(py))
+    }
+
+    fn enqueue(&self, py: Python<'_>, mut pending: Pending) -> PyResult<()> {
+        queue::check(py, &self.shared, &mut pending)?;
+        self.queue.push(pending);
+        Ok(())
     }
 
     /// Passes an outcome on; the other ranks of a collective call learn of a failure.
@@ -727,12 +750,6 @@ impl Handle {
         let path = self.shared.path.display();
         missing_name(py, format!("{path}: there is no {kind} {name:?}{hint}"))
     }
-}
-
-fn arrays_cannot_wait() -> PyErr {
-    PyIndexError::new_err(
-        "queued requests take keys of integers and slices; read or write keys with arrays at once",
-    )
 }
 
 /// The starts of hyperslabs, a table of 64-bit integers, and the shape of each.

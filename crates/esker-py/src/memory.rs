@@ -236,6 +236,24 @@ impl Lent {
         (bytes, layout)
     }
 
+    /// The bytes of each of these blocks, which are all of it and in order, if they lie one behind the
+    /// other.
+    pub(crate) fn parts_mut(&mut self, blocks: &[Block]) -> Option<Vec<&mut [u8]>> {
+        if !self.is_dense {
+            return None;
+        }
+        let size = self.ty.size() as u64;
+        let (mut rest, _) = self.bytes_mut(&self.whole());
+        let mut parts = Vec::with_capacity(blocks.len());
+        for block in blocks {
+            let bytes = block.count.iter().product::<u64>() * size;
+            let (part, later) = rest.split_at_mut_checked(bytes as usize)?;
+            parts.push(part);
+            rest = later;
+        }
+        Some(parts)
+    }
+
     fn place(&self, block: &Block) -> (usize, usize, MemoryLayout) {
         let inner: isize =
             block.start.iter().zip(&self.strides).map(|(at, stride)| *at as isize * stride).sum();

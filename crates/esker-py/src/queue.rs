@@ -26,10 +26,8 @@ pub(crate) struct Pending {
 pub(crate) struct Queue(Mutex<Vec<Pending>>);
 
 impl Queue {
-    pub(crate) fn push(&self, pending: Pending) -> usize {
-        let mut queue = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        queue.push(pending);
-        queue.len()
+    pub(crate) fn push(&self, pending: Pending) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(pending);
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -91,6 +91,11 @@ impl Shared {
         self.collective.load(Ordering::Relaxed)
     }
 
+    /// Whether an access is made together with other ranks.
+    pub(crate) fn is_together(&self) -> bool {
+        self.size > 1 && self.is_collective()
+    }
+
     fn reading(&self) -> RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }

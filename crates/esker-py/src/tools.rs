@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use esker::Layout;
 use esker_store::LocalStore;
+use esker_tools::Progress;
 use esker_tools::check::{self as checking, CheckOptions};
 use esker_tools::copy::{ChunkOptions, CopyOptions, DimRange};
 use esker_tools::refs::{self as referring, Form, Location, RefsOptions};
@@ -72,18 +73,14 @@ pub(crate) fn convert<'py>(
     };
     let mut observer = Observer { progress, raised: None };
     let copied = py.detach(|| {
-        let mut tell = |done, total| observer.tell(done, total);
         if canonical && options.layout == Layout::Classic {
             let alone = std::sync::Arc::new(esker::SelfComm::new());
-            esker_tools::copy::canonical(&source, &target, &options, alone, &mut tell)
+            esker_tools::copy::canonical(&source, &target, &options, alone, &mut observer)
         } else {
-            esker_tools::copy::copy(&source, &target, &options, &mut tell)
+            esker_tools::copy::copy(&source, &target, &options, &mut observer)
         }
     });
-    let copied = copied.map_err(|error| copy_exception(py, &error))?;
-    if let Some(raised) = observer.raised {
-        return Err(raised);
-    }
+    let copied = observer.outcome(copied, |error| copy_exception(py, &error))?;
     let answer = PyDict::new(py);
     answer.set_item("variables", copied.variables)?;
     answer.set_item("records", copied.records)?;
@@ -96,18 +93,39 @@ fn wish<T: FromStr<Err: std::fmt::Display>>(text: &str) -> PyResult<T> {
     text.parse().map_err(|why| PyValueError::new_err(format!("{text:?}: {why}")))
 }
 
-/// Tells a Python function how far it is. What that raises is kept: the task itself goes on.
+/// Tells a Python function how far it is, and looks at signals. What either raises is kept, and ends the
+/// task.
 struct Observer {
     progress: Option<Py<PyAny>>,
     raised: Option<PyErr>,
 }
 
+impl Progress for Observer {
+    fn progress(&mut self, done: u64, total: u64) {
+        if self.raised.is_some() {
+            return;
+        }
+        let told = Python::attach(|py| {
+            py.check_signals()?;
+            match &self.progress {
+                Some(progress) => progress.call1(py, (done, total)).map(drop),
+                None => Ok(()),
+            }
+        });
+        self.raised = told.err();
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.raised.is_some()
+    }
+}
+
 impl Observer {
-    fn tell(&mut self, done: u64, total: u64) {
-        let Some(progress) = &self.progress else { return };
-        if self.raised.is_none() {
-            let told = Python::attach(|py| progress.call1(py, (done, total)).map(drop));
-            self.raised = told.err();
+    /// What came of the task; what was raised while it ran goes before its own error.
+    fn outcome<T, E>(self, done: Result<T, E>, exception: impl FnOnce(E) -> PyErr) -> PyResult<T> {
+        match self.raised {
+            Some(raised) => Err(raised),
+            None => done.map_err(exception),
         }
     }
 }
@@ -155,14 +173,9 @@ pub(crate) fn refs(
     let options =
         RefsOptions { location, vars: variables, form, inline, overwrite, ..Default::default() };
     let mut observer = Observer { progress, raised: None };
-    let written = py.detach(|| {
-        let mut tell = |done, total| observer.tell(done, total);
-        referring::write(&source, target.as_deref(), &options, &mut tell)
-    });
-    let written = written.map_err(|error| refs_exception(py, &error))?;
-    if let Some(raised) = observer.raised {
-        return Err(raised);
-    }
+    let written =
+        py.detach(|| referring::write(&source, target.as_deref(), &options, &mut observer));
+    let written = observer.outcome(written, |error| refs_exception(py, &error))?;
     let form = match written.form {
         Form::Json => "json",
         Form::Parquet => "parquet",
@@ -185,8 +198,9 @@ pub(crate) fn check(
     Vec<(&'static str, &'static str, Option<u64>, String, String)>,
 )> {
     let options = CheckOptions { read_data, ..CheckOptions::default() };
-    let report = py.detach(|| checking::check(&path, &options, &mut esker_tools::Unseen));
-    let report = report.map_err(|error| exception(py, &error))?;
+    let mut observer = Observer { progress: None, raised: None };
+    let report = py.detach(|| checking::check(&path, &options, &mut observer));
+    let report = observer.outcome(report, |error| exception(py, &error))?;
     let findings = report.findings.into_iter().map(|found| {
         (found.severity.name(), found.code, found.offset, found.object, found.sentence)
     });

@@ -1,6 +1,9 @@
 //! Data between a file and arrays: in pieces, without the GIL.
 
-use esker::{Selection, VarId};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use esker::{MemoryLayout, Selection, VarId};
 use pyo3::prelude::*;
 
 use crate::index::Slab;
@@ -9,6 +12,12 @@ use crate::state::{Failure, Shared};
 
 /// What one process moves before it looks whether it is interrupted: a tenth of a second of a slow disk.
 const PIECE: u64 = 32 << 20;
+
+/// Threads read together from this many bytes on, in pieces of at least `SMALL_PIECE`. More than
+/// `READERS` are not faster, since they wait for memory.
+const WORTH_THREADS: u64 = 32 << 20;
+const SMALL_PIECE: u64 = 4 << 20;
+const READERS: u64 = 4;
 
 /// What is read or written.
 pub(crate) enum What {
@@ -76,7 +85,7 @@ pub(crate) fn read(
     watcher: &Watcher,
 ) -> Result<(), Failure> {
     let ty = lent.memory_type();
-    if shared.is_collective() {
+    if shared.is_together() {
         let whole = lent.whole();
         let selection = what.selection(&whole);
         return shared.change(true, |dataset| {
@@ -85,13 +94,92 @@ pub(crate) fn read(
         });
     }
     let chunk = shared.chunk(var)?;
-    in_pieces(what, chunk.as_deref(), lent.whole(), ty.size() as u64, watcher, |block| {
+    let (whole, size) = (lent.whole(), ty.size() as u64);
+    let total = bytes_of(&whole.count, size);
+    let threads = match (&chunk, shared.size, total >= WORTH_THREADS) {
+        // Chunks are decoded by threads of their own.
+        (None, 1, true) => std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
+        _ => 1,
+    };
+    let threads = threads.min(READERS);
+    let most = match threads {
+        1 => PIECE,
+        // Several for each, so that none has much to do when the others are done.
+        _ => (total / (4 * threads)).clamp(SMALL_PIECE, PIECE),
+    };
+    let blocks = pieces(what, chunk.as_deref(), &whole, size, most);
+    let read = |block: &Block, bytes: &mut [u8], layout: MemoryLayout| {
         let selection = what.selection(block);
-        shared.read(|dataset| {
-            let (bytes, layout) = lent.bytes_mut(block);
-            dataset.get_bytes(var, &selection, (bytes, ty), layout)
-        })
+        shared.read(|dataset| dataset.get_bytes(var, &selection, (bytes, ty), layout))
+    };
+    if threads > 1
+        && blocks.len() > 1
+        && let Some(parts) = lent.parts_mut(&blocks)
+    {
+        return read_by_threads(threads, &blocks, parts, total, watcher, read);
+    }
+    one_by_one(&blocks, size, watcher, |block| {
+        let (bytes, layout) = lent.bytes_mut(block);
+        read(block, bytes, layout)
     })
+}
+
+/// Lets threads read blocks, each into its own part of the memory, in order. This thread, which alone
+/// may look at signals, is one of them.
+fn read_by_threads(
+    threads: u64,
+    blocks: &[Block],
+    parts: Vec<&mut [u8]>,
+    total: u64,
+    watcher: &Watcher,
+    read: impl Fn(&Block, &mut [u8], MemoryLayout) -> Result<(), Failure> + Sync,
+) -> Result<(), Failure> {
+    let todo = Mutex::new(blocks.iter().zip(parts).enumerate());
+    // The failure of the first block in order, whichever thread was faster.
+    let failed: Mutex<Option<(usize, Failure)>> = Mutex::new(None);
+    let done = AtomicU64::new(0);
+    let fail = |number: usize, failure: Failure| {
+        let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if failed.as_ref().is_none_or(|(first, _)| number < *first) {
+            *failed = Some((number, failure));
+        }
+    };
+    let next = || {
+        if failed.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            return None;
+        }
+        todo.lock().unwrap_or_else(PoisonError::into_inner).next()
+    };
+    let one = |(number, (block, bytes)): (usize, (&Block, &mut [u8]))| {
+        let len = bytes.len() as u64;
+        match read(block, bytes, MemoryLayout::dense()) {
+            Ok(()) => done.fetch_add(len, Ordering::Relaxed) + len,
+            Err(failure) => {
+                fail(number, failure);
+                done.load(Ordering::Relaxed)
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(|| {
+                while let Some(part) = next() {
+                    one(part);
+                }
+            });
+        }
+        while let Some(part) = next() {
+            let so_far = one(part);
+            if let Err(interrupted) = watcher.look(so_far, total) {
+                fail(0, interrupted);
+            }
+        }
+    });
+    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match failed {
+        Some((_, failure)) => Err(failure),
+        None => watcher.look(total, total),
+    }
 }
 
 /// Writes from lent memory. Without the GIL.
@@ -103,8 +191,7 @@ pub(crate) fn write(
     watcher: &Watcher,
 ) -> Result<(), Failure> {
     let ty = lent.memory_type();
-    let together = shared.is_collective();
-    if together {
+    if shared.is_together() {
         let whole = lent.whole();
         let selection = what.selection(&whole);
         let (bytes, layout) = lent.bytes(&whole);
@@ -112,7 +199,9 @@ pub(crate) fn write(
             .change(true, |dataset| dataset.put_bytes_all(var, &selection, (bytes, ty), layout));
     }
     let chunk = shared.chunk(var)?;
-    in_pieces(what, chunk.as_deref(), lent.whole(), ty.size() as u64, watcher, |block| {
+    let size = ty.size() as u64;
+    let blocks = pieces(what, chunk.as_deref(), &lent.whole(), size, PIECE);
+    one_by_one(&blocks, size, watcher, |block| {
         let selection = what.selection(block);
         let (bytes, layout) = lent.bytes(block);
         shared.change(false, |dataset| {
@@ -123,18 +212,33 @@ pub(crate) fn write(
     })
 }
 
-/// Calls `each` with one block after the other, each spanning at most about [`PIECE`] bytes of the
-/// file, whole in all dimensions behind the first that it is longer than 1 in. Pieces of a chunked
-/// variable end where chunks do, or a chunk would be decoded, and written, more than once.
-fn in_pieces(
-    what: &What,
-    chunk: Option<&[u64]>,
-    whole: Block,
+/// Calls `each` with one block after the other, and looks at signals between them.
+fn one_by_one(
+    blocks: &[Block],
     size: u64,
     watcher: &Watcher,
     mut each: impl FnMut(&Block) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let bytes = |count: &[u64]| count.iter().product::<u64>().saturating_mul(size);
+    let total = blocks.iter().map(|block| bytes_of(&block.count, size)).sum();
+    let mut done = 0;
+    for block in blocks {
+        each(block)?;
+        done += bytes_of(&block.count, size);
+        if blocks.len() > 1 || watcher.progress.is_some() {
+            watcher.look(done, total)?;
+        }
+    }
+    Ok(())
+}
+
+fn bytes_of(count: &[u64], size: u64) -> u64 {
+    count.iter().product::<u64>().saturating_mul(size)
+}
+
+/// The blocks, in order, of which each spans at most about `most` bytes of the file and is whole in all
+/// dimensions behind the first that it is longer than 1 in. Pieces of a chunked variable end where
+/// chunks do, or a chunk would be decoded, and written, more than once.
+fn pieces(what: &What, chunk: Option<&[u64]>, whole: &Block, size: u64, most: u64) -> Vec<Block> {
     // What lies between elements is often read too, and takes as long.
     let step = |dim: usize| match what {
         What::Slab(slab) => slab.stride[dim],
@@ -154,20 +258,19 @@ fn in_pieces(
     for (dim, count) in whole.count.iter().enumerate().rev() {
         (cut, inner) = (dim, span);
         span = span.saturating_mul(count.saturating_mul(step(dim)));
-        if span > PIECE && dim <= first {
+        if span > most && dim <= first {
             break;
         }
     }
-    let total = bytes(&whole.count);
+    let total = bytes_of(&whole.count, size);
     // Scattered parts of chunks go together.
     let scattered = chunk.is_some() && matches!(what, What::List { .. });
-    if span <= PIECE || total == 0 || scattered {
-        each(&whole)?;
-        return if watcher.progress.is_some() { watcher.look(total, total) } else { Ok(()) };
+    if span <= most || total == 0 || scattered {
+        return vec![whole.clone()];
     }
-    let length = (PIECE / inner.saturating_mul(step(cut))).max(1);
+    let mut blocks = Vec::new();
+    let length = (most / inner.saturating_mul(step(cut))).max(1);
     let mut at = vec![0; rank];
-    let mut done = 0;
     loop {
         let mut block = Block { start: at.clone(), count: vec![1; rank] };
         block.count[cut + 1..].copy_from_slice(&whole.count[cut + 1..]);
@@ -178,15 +281,13 @@ fn in_pieces(
             _ => length,
         };
         block.count[cut] = length.min(whole.count[cut] - at[cut]);
-        each(&block)?;
-        done += bytes(&block.count);
-        watcher.look(done, total)?;
         at[cut] += block.count[cut];
+        blocks.push(block);
         // Carry to the dimensions before.
         let mut dim = cut;
         while at[dim] >= whole.count[dim] {
             if dim == 0 {
-                return Ok(());
+                return blocks;
             }
             at[dim] = 0;
             dim -= 1;

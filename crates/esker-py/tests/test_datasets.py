@@ -198,6 +198,31 @@ def test_text_is_written_and_read_as_strings(path):
         assert read.tolist() == ["Bonn", "Zürich", "Oslo", "x" * 12]
 
 
+def test_queued_requests_take_keys_with_arrays(cube, path):
+    shared, values = cube
+    shutil.copy(shared, path)
+    with esker.open(path, "r+") as ds:
+        points = ds.get("v", ([0, 2, 2], slice(None), [1, 0, 1]))
+        mask = np.arange(values.shape[1]) % 2 == 0
+        into = np.empty_like(values[:, mask])
+        assert ds.get("v", (slice(None), mask), out=into) is into
+        none = ds.get("v", [])
+        with pytest.raises(IndexError, match="out of bounds"):
+            ds.get("v", [1000])
+        with pytest.raises(ValueError, match="does not fit"):
+            ds.get("v", [0, 1], out=np.empty(3, values.dtype))
+        ds.wait()
+        assert (points == values[[0, 2, 2], :, [1, 0, 1]]).all()
+        assert (into == values[:, mask]).all() and none.shape == values[[]].shape
+        ds.put("v", [2, 0], np.stack([values[0], values[1]]))
+        ds.put("v", (1, [0, 1]), -7)
+        ds.wait()
+        values = values.copy()
+        values[[2, 0]] = np.stack([values[0], values[1]])
+        values[1, [0, 1]] = -7
+        assert (ds["v"][...] == values).all()
+
+
 def test_queued_requests_move_at_wait(path):
     with esker.create(path) as ds:
         ds.create_dimension("x", 100)

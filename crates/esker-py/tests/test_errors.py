@@ -90,7 +90,17 @@ def test_a_file_for_reading_is_not_changed(cube):
                 call()
 
 
-def test_control_c_ends_a_long_read(tmp_path):
+@pytest.mark.parametrize(
+    "long",
+    [
+        'esker.open(path)["v"][:, ::512]',
+        'ds = esker.open(path); ds.collective = True; ds["v"][:, ::512]',
+        'esker.convert(path, path + ".copy", layout="log")',
+        "esker.check(path, read_data=True)",
+    ],
+    ids=["read", "collective", "convert", "check"],
+)
+def test_control_c_ends_what_takes_long(tmp_path, long):
     path = str(tmp_path / "large.nc")
     # A sparse file of 64 GiB: reading it takes long.
     with esker.create(path, fill=False) as ds:
@@ -99,9 +109,9 @@ def test_control_c_ends_a_long_read(tmp_path):
         ds.create_variable("v", "f8", ("y", "x"))
     program = f"""
 import esker
-v = esker.open({path!r})["v"]
+path = {path!r}
 print("go", flush=True)
-v[:, ::512]
+{long}
 """
     child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "go\n"
@@ -110,3 +120,4 @@ v[:, ::512]
     started = time.monotonic()
     _, words = child.communicate(timeout=30)
     assert "KeyboardInterrupt" in words and time.monotonic() - started < 20
+    assert os.listdir(tmp_path) == ["large.nc"]

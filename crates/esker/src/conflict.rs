@@ -36,7 +36,7 @@ pub(crate) fn ranks_meet(
     let mut all: Vec<Run> = Vec::new();
     for (_, message) in comm.sparse_exchange(messages)? {
         let (runs, _) = wire::open(&message, start).ok_or(Error::Garbled)?;
-        all.extend(runs);
+        all.extend(runs.runs());
     }
     all.sort_unstable_by_key(|run| run.offset);
     // One rank's runs do not overlap, so that an overlap is between two.

@@ -6,9 +6,10 @@ use esker_store::{ElementOrder, File, FileRun, MadeUp};
 
 use crate::error::Result;
 use crate::hints::{Automatic, Hints};
-use crate::plan::{Overlap, Piece, Plan};
+use crate::plan::{CombPiece, Overlap, Piece, Plan};
 use crate::report::{Report, Tally};
 use crate::request::Request;
+use crate::taken::take_out_combs;
 
 /// How much of the file is looked at at a time; bounds the list of pieces.
 fn stretch(plan: &Plan<'_>) -> u64 {
@@ -110,11 +111,22 @@ pub(crate) fn read(
     let (block, runs, tally) = (Vec::new(), Vec::new(), Tally::default());
     let mut reader = Reader { file, block, runs, limit, hole, tally };
     let mut short = None;
-    each_stretch(plan, Overlap::Shared, |pieces| {
-        let end = reader.read(pieces, requests, report)?;
+    let length = stretch(plan);
+    let regular = file.made_up().is_none();
+    let mut sweep = plan.sweep();
+    let mut at = plan.summary.first;
+    while let Some(start) = sweep.next_offset(at).filter(|s| *s < plan.summary.end) {
+        // Where runs are short, as much of the file as is read at once.
+        at = (start + limit).min(plan.summary.end);
+        let end = match regular.then(|| sweep.combs(start, at, hole)).flatten() {
+            Some(combs) => reader.read_combs(combs, requests, report)?,
+            None => {
+                at = (start + length).min(plan.summary.end);
+                reader.read(sweep.take(start, at, Overlap::Shared), requests, report)?
+            }
+        };
         short = short.or(end);
-        Ok(())
-    })?;
+    }
     report.peak_memory = report.peak_memory.max(reader.block.len() as u64);
     report.add(reader.tally);
     Ok(short)
@@ -160,6 +172,28 @@ impl Reader<'_> {
                 requests[piece.request as usize].unpack(piece.element, source)?;
                 report.copied += piece.len;
             }
+            report.phases.convert += clock.elapsed();
+        }
+        Ok(short)
+    }
+
+    /// Reads combs of one stretch, which is not longer than the block.
+    fn read_combs(
+        &mut self,
+        combs: &[CombPiece],
+        requests: &mut [Request<'_>],
+        report: &mut Report,
+    ) -> Result<Option<u64>> {
+        let mut short = None;
+        let hole = self.hole;
+        let near = |a: &CombPiece, b: &CombPiece| b.comb.offset - a.comb.end() <= hole;
+        for group in combs.chunk_by(near) {
+            let (Some(first), Some(last)) = (group.first(), group.last()) else { continue };
+            let (start, end) = (first.comb.offset, last.comb.end());
+            short = short.or(self.fetch(start, end - start, report)?);
+            let clock = Instant::now();
+            take_out_combs(group, start, &self.block, requests)?;
+            report.copied += group.iter().map(|piece| piece.comb.bytes()).sum::<u64>();
             report.phases.convert += clock.elapsed();
         }
         Ok(short)

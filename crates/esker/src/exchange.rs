@@ -14,12 +14,12 @@ use esker_store::File;
 
 use crate::error::{Error, Result};
 use crate::hints::{Automatic, Hints};
-use crate::pattern::Run;
-use crate::plan::{Overlap, Piece, Plan};
+use crate::plan::{Overlap, Plan};
 use crate::report::{Report, Tally};
 use crate::request::Request;
 use crate::rounds::Rounds;
 use crate::strategy::{Windows, aggregator_number, aggregator_rank};
+use crate::taken::Taken;
 use crate::window::Window;
 use crate::wire::{self, RunList};
 
@@ -93,15 +93,12 @@ impl Exchange<'_> {
                     if own {
                         window.reset(range.start, range.end - range.start);
                     }
-                    let pieces = sweep.take(range.start, range.end, Overlap::LaterWins);
-                    report.copied += pieces.iter().map(|p| p.len).sum::<u64>();
+                    let taken = sweep.take_together(range.start, range.end, Overlap::LaterWins);
+                    report.copied += taken.bytes();
                     if own {
-                        for piece in pieces {
-                            let target = window.lay(piece.offset, piece.len);
-                            requests[piece.request as usize].pack(piece.element, target)?;
-                        }
-                    } else if !pieces.is_empty() {
-                        let message = pack(range.start, pieces, requests, pool.pop())?;
+                        taken.lay(window, requests)?;
+                    } else if !taken.is_empty() {
+                        let message = pack(range.start, &taken, requests, pool.pop())?;
                         report.messages += 1;
                         report.message_bytes += message.len() as u64;
                         messages.push((self.rank_of(aggregator), message));
@@ -182,7 +179,7 @@ impl Exchange<'_> {
         let mut short = None;
         while let Some(round) = rounds.next(self.comm, &sweep)? {
             // What this rank wants of each window of the round.
-            let mut wanted: Vec<(u64, Vec<Piece>)> = Vec::new();
+            let mut wanted: Vec<(u64, Taken<'_>)> = Vec::new();
             let mut messages = Vec::new();
             let clock = Instant::now();
             for aggregator in 0..self.windows.aggregators {
@@ -191,34 +188,28 @@ impl Exchange<'_> {
                 if own {
                     window.reset(range.start, range.end - range.start);
                 }
-                let pieces = sweep.take(range.start, range.end, Overlap::Shared);
-                if pieces.is_empty() {
+                let taken = sweep.take_together(range.start, range.end, Overlap::Shared);
+                if taken.is_empty() {
                     continue;
                 }
                 if own {
-                    for piece in pieces {
-                        window.lay(piece.offset, piece.len);
-                    }
+                    taken.want(window, hole);
                 } else {
                     let mut list = RunList::new(range.start);
-                    for piece in pieces {
-                        list.push(Run { offset: piece.offset, len: piece.len });
-                    }
+                    taken.list(&mut list);
                     let message = Message::from(list.finish(false, Vec::new()).0);
                     report.messages += 1;
                     report.message_bytes += message.len() as u64;
                     messages.push((self.rank_of(aggregator), message));
                 }
-                wanted.push((aggregator, pieces.to_vec()));
+                wanted.push((aggregator, taken.into_owned()));
             }
             report.phases.convert += clock.elapsed();
             let asked = self.exchange(messages, report)?;
             let start = mine.map_or(0, |number| self.windows.window(round, number).start);
             for (_, message) in &asked {
-                let (runs, _) = wire::open(message, start).ok_or_else(garbled)?;
-                for run in runs {
-                    window.lay(run.offset, run.len);
-                }
+                let (combs, _) = wire::open(message, start).ok_or_else(garbled)?;
+                combs.for_each(|comb| window.want(&comb, hole));
             }
             let clock = Instant::now();
             let mut tally = Tally::default();
@@ -229,9 +220,9 @@ impl Exchange<'_> {
             }
             report.add(tally);
             report.phases.read += clock.elapsed();
-            let lists: usize = wanted.iter().map(|(_, pieces)| pieces.len()).sum();
-            let came: usize = asked.iter().map(|(_, message)| message.len()).sum();
-            let lists = (lists * size_of::<Piece>() + came) as u64 + sweep.memory();
+            let lists: u64 = wanted.iter().map(|(_, taken)| taken.memory()).sum();
+            let came: u64 = asked.iter().map(|(_, message)| message.len() as u64).sum();
+            let lists = lists + came + sweep.memory();
             report.peak_memory = report.peak_memory.max(window.memory() + lists);
             let sends = self.reply(&asked, start, window, report)?;
             self.collect(mine, &wanted, window, requests, report)?;
@@ -252,11 +243,14 @@ impl Exchange<'_> {
     ) -> Result<Vec<Sending>> {
         let mut sends = Vec::new();
         for (rank, message) in asked {
-            let (runs, _) = wire::open(message, start).ok_or_else(garbled)?;
+            let (combs, _) = wire::open(message, start).ok_or_else(garbled)?;
             let clock = Instant::now();
-            let mut reply = Vec::with_capacity(runs.clone().map(|r| r.len as usize).sum());
-            for run in runs {
-                reply.extend_from_slice(window.bytes(run.offset, run.len));
+            let mut reply = vec![0; combs.clone().map(|c| c.bytes() as usize).sum()];
+            let mut rest = &mut reply[..];
+            for comb in combs {
+                let (now, later) = rest.split_at_mut(comb.bytes() as usize);
+                comb.gather(window.bytes(comb.offset, comb.span()), now);
+                rest = later;
             }
             report.copied += reply.len() as u64;
             report.messages += 1;
@@ -273,29 +267,26 @@ impl Exchange<'_> {
     fn collect(
         &self,
         mine: Option<u64>,
-        wanted: &[(u64, Vec<Piece>)],
+        wanted: &[(u64, Taken<'_>)],
         window: &Window,
         requests: &mut [Request<'_>],
         report: &mut Report,
     ) -> Result<()> {
-        for (aggregator, pieces) in wanted {
-            report.copied += pieces.iter().map(|p| p.len).sum::<u64>();
+        for (aggregator, taken) in wanted {
+            report.copied += taken.bytes();
             if mine == Some(*aggregator) {
                 let clock = Instant::now();
-                for piece in pieces {
-                    let bytes = window.bytes(piece.offset, piece.len);
-                    requests[piece.request as usize].unpack(piece.element, bytes)?;
-                }
+                taken.take_out(window.start(), window.all(), requests)?;
                 report.phases.convert += clock.elapsed();
                 continue;
             }
-            let length = union_len(pieces);
+            let length = taken.union_len();
             let rank = self.rank_of(*aggregator);
             let clock = Instant::now();
             let reply = self.comm.irecv_sized(rank, REPLY, length as usize)?.wait()?.message;
             report.phases.exchange += clock.elapsed();
             let clock = Instant::now();
-            unpack(&reply, pieces, requests)?;
+            taken.unpack(&reply, requests)?;
             report.phases.convert += clock.elapsed();
         }
         Ok(())
@@ -320,73 +311,36 @@ fn garbled() -> Error {
     Error::Garbled
 }
 
-/// The runs and values of `pieces`, for the owner of the window at `base`.
+/// The runs and values of what was taken, for the owner of the window at `base`.
 pub(crate) fn pack(
     base: u64,
-    pieces: &[Piece],
+    taken: &Taken<'_>,
     requests: &mut [Request<'_>],
     buffer: Option<Vec<u8>>,
 ) -> Result<Message> {
     let mut list = RunList::new(base);
-    for piece in pieces {
-        list.push(Run { offset: piece.offset, len: piece.len });
-    }
+    taken.list(&mut list);
     let (mut message, start) = list.finish(true, buffer.unwrap_or_default());
-    let mut rest = &mut message[start..];
-    for piece in pieces {
-        let (target, later) = rest.split_at_mut(piece.len as usize);
-        requests[piece.request as usize].pack(piece.element, target)?;
-        rest = later;
-    }
+    taken.pack(&mut message[start..], requests)?;
     Ok(Message::from(message))
 }
 
 /// Whether a message has a byte that the window has already.
 fn meets(window: &Window, base: u64, message: &[u8]) -> Result<bool> {
-    let (mut runs, _) = wire::open(message, base).ok_or_else(garbled)?;
-    Ok(runs.any(|run| window.has_any(run.offset, run.len)))
+    let (combs, _) = wire::open(message, base).ok_or_else(garbled)?;
+    Ok(combs.runs().any(|run| window.has_any(run.offset, run.len)))
 }
 
 /// Lays the pieces of a message into the window that begins at `base`; gives their bytes.
 fn lay(window: &mut Window, base: u64, message: &[u8]) -> Result<u64> {
-    let (runs, payload) = wire::open(message, base).ok_or_else(garbled)?;
+    let (combs, payload) = wire::open(message, base).ok_or_else(garbled)?;
     let mut rest = payload;
-    for run in runs {
-        let (now, later) = rest.split_at_checked(run.len as usize).ok_or_else(garbled)?;
-        window.lay(run.offset, run.len).copy_from_slice(now);
+    for comb in combs {
+        let (now, later) = rest.split_at_checked(comb.bytes() as usize).ok_or_else(garbled)?;
+        comb.scatter(now, window.lay_comb(&comb));
         rest = later;
     }
     Ok(payload.len() as u64)
-}
-
-/// Bytes that sorted pieces have together, each counted once.
-pub(crate) fn union_len(pieces: &[Piece]) -> u64 {
-    let mut end = 0;
-    let mut total = 0;
-    for piece in pieces {
-        let from = piece.offset.max(end);
-        total += piece.end().saturating_sub(from);
-        end = end.max(piece.end());
-    }
-    total
-}
-
-/// Takes sorted pieces out of their union's bytes.
-pub(crate) fn unpack(bytes: &[u8], pieces: &[Piece], requests: &mut [Request<'_>]) -> Result<()> {
-    // The union's current run: where it begins in the file and in `bytes`.
-    let (mut run, mut at) = (Run { offset: 0, len: 0 }, 0);
-    for piece in pieces {
-        if piece.offset > run.end() || run.len == 0 {
-            at += run.len as usize;
-            run = Run { offset: piece.offset, len: piece.len };
-        } else {
-            run.len = run.end().max(piece.end()) - run.offset;
-        }
-        let from = at + (piece.offset - run.offset) as usize;
-        let source = bytes.get(from..from + piece.len as usize).ok_or_else(garbled)?;
-        requests[piece.request as usize].unpack(piece.element, source)?;
-    }
-    Ok(())
 }
 
 /// Waits for a window that is being written.

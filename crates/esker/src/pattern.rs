@@ -62,6 +62,14 @@ impl Pattern {
         &self.levels
     }
 
+    /// Its rows, from the first byte of the first run of the last level to the last byte of its last one, as
+    /// a pattern of their own; and the count and step of that level.
+    pub(crate) fn rows(&self) -> Option<(Pattern, (u64, u64))> {
+        let (last, others) = self.levels.split_last()?;
+        let run = (last.0 - 1) * last.1 + self.run;
+        Some((Pattern { base: self.base, run, levels: others.to_vec() }, *last))
+    }
+
     /// The run, if there is only one.
     pub(crate) fn single(&self) -> Option<Run> {
         self.levels.is_empty().then_some(Run { offset: self.base, len: self.run })

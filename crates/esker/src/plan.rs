@@ -11,7 +11,9 @@
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use crate::comb::Comb;
 use crate::pattern::{Pattern, Run};
+use crate::taken::Taken;
 
 /// Where one request's elements are in the file.
 #[derive(Debug, Default)]
@@ -339,6 +341,58 @@ impl Piece {
     }
 }
 
+/// Short runs of the file at equal distances, and the elements of a request that belong there, one behind
+/// the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct CombPiece {
+    pub(crate) comb: Comb,
+    pub(crate) request: u32,
+    pub(crate) element: u64,
+}
+
+impl CombPiece {
+    /// Calls `each` with what begins in `start..end`, cut there between elements of `size` bytes, if it
+    /// begins before `end`.
+    fn within(&self, start: u64, end: u64, size: u64, mut each: impl FnMut(CombPiece)) {
+        let Comb { offset, len, step, runs } = self.comb;
+        // The first run that ends after the start, and the first that begins at or after the end.
+        let mut from = match start.checked_sub(offset + len) {
+            Some(before) => before / step + 1,
+            None => 0,
+        };
+        let mut to = ((end - 1 - offset) / step + 1).min(runs);
+        let run = |number: u64| {
+            let Run { offset, len } = self.comb.run(number);
+            Piece { offset, len, request: self.request, element: self.element_of(number, size) }
+        };
+        let cut = |piece: Piece| {
+            let (from, to) = (piece.cut(start, size), piece.cut(end, size));
+            (from < to).then(|| {
+                let Piece { offset, len, request, element } = piece.part(from, to, size);
+                CombPiece { comb: Comb::single(Run { offset, len }), request, element }
+            })
+        };
+        if from < to && run(from).offset < start {
+            cut(run(from)).into_iter().for_each(&mut each);
+            from += 1;
+        }
+        let last = (from < to && run(to - 1).end() > end).then(|| {
+            to -= 1;
+            cut(run(to))
+        });
+        if from < to {
+            let (comb, element) = (self.comb.part(from, to - from), self.element_of(from, size));
+            each(CombPiece { comb, element, ..*self });
+        }
+        last.flatten().into_iter().for_each(each);
+    }
+
+    /// The first element of the run of this number.
+    fn element_of(&self, number: u64, size: u64) -> u64 {
+        self.element + number * (self.comb.len / size)
+    }
+}
+
 /// Something in a plan that begins at `first`: all of a request's single runs, or a pattern.
 #[derive(Debug)]
 struct Entry<'a> {
@@ -353,6 +407,30 @@ enum What<'a> {
     Singles(&'a [Single], Shift),
     Pattern(&'a Pattern, u64),
     Box(&'a Pattern, &'a Elements),
+}
+
+/// Runs of at most this many bytes are short: a list entry and a call cost more than their bytes.
+const SHORT: u64 = 256;
+
+/// So many runs at equal distances are a comb.
+const TEETH: u64 = 4;
+
+impl What<'_> {
+    /// Its pattern, if its rows are combs of short runs with at most `hole` bytes between them, whose
+    /// elements, of `size` bytes, are one behind the other.
+    fn combs(&self, hole: u64, size: u64) -> Option<&Pattern> {
+        let pattern = match self {
+            What::Singles(..) => return None,
+            What::Pattern(pattern, _) => pattern,
+            What::Box(pattern, elements) => {
+                let dense = elements.steps.last().is_some_and(|s| s * size == pattern.run_len());
+                dense.then_some(*pattern)?
+            }
+        };
+        let (count, step) = pattern.levels().last()?;
+        let regular = *count >= TEETH && pattern.run_len() <= SHORT;
+        (regular && step - pattern.run_len() <= hole).then_some(pattern)
+    }
 }
 
 /// All requests of a rank, by where they begin.
@@ -438,7 +516,7 @@ impl<'a> Plan<'a> {
 
     /// Starts at the lowest byte.
     pub(crate) fn sweep(&self) -> Sweep<'_, 'a> {
-        Sweep { plan: self, next: 0, active: Vec::new(), pieces: Vec::new() }
+        Sweep { plan: self, next: 0, active: Vec::new(), pieces: Vec::new(), combs: Vec::new() }
     }
 }
 
@@ -459,12 +537,14 @@ pub(crate) struct Sweep<'p, 'a> {
     /// Entries reached and not finished, with the place in their list of single runs.
     active: Vec<(usize, usize)>,
     pieces: Vec<Piece>,
+    combs: Vec<CombPiece>,
 }
 
 impl Sweep<'_, '_> {
     /// Bytes that the list of pieces takes.
     pub(crate) fn memory(&self) -> u64 {
-        (self.pieces.capacity() * size_of::<Piece>()) as u64
+        let combs = self.combs.capacity() * size_of::<CombPiece>();
+        (self.pieces.capacity() * size_of::<Piece>() + combs) as u64
     }
 
     /// The offset of the next byte at or after `from` that is in the plan, or none. May be
@@ -486,15 +566,66 @@ impl Sweep<'_, '_> {
         reached.chain(waiting).min()
     }
 
-    /// The pieces in `start..end`, sorted and cut there; the last may reach beyond `end` by less
-    /// than an element. Each call begins where the one before it ended, or later.
-    pub(crate) fn take(&mut self, start: u64, end: u64, overlap: Overlap) -> &[Piece] {
+    /// What begins in `start..end`, as [`Sweep::combs`] gives it or else [`Sweep::take`].
+    pub(crate) fn take_together(&mut self, start: u64, end: u64, overlap: Overlap) -> Taken<'_> {
+        match self.take_combs(start, end, u64::MAX) {
+            true => Taken::Combs((&self.combs[..]).into()),
+            false => Taken::Pieces(self.take(start, end, overlap).into()),
+        }
+    }
+
+    /// The pieces in `start..end` as combs, if all of them are in rows of short runs with at most `hole`
+    /// bytes between them, which do not interleave with others. Otherwise nothing is taken.
+    pub(crate) fn combs(&mut self, start: u64, end: u64, hole: u64) -> Option<&[CombPiece]> {
+        self.take_combs(start, end, hole).then_some(&self.combs)
+    }
+
+    fn take_combs(&mut self, start: u64, end: u64, hole: u64) -> bool {
+        self.reach(end);
+        let Plan { entries, sizes, .. } = self.plan;
+        let combs = &mut self.combs;
+        combs.clear();
+        for (number, _) in &self.active {
+            let Entry { request, what, .. } = &entries[*number];
+            let (request, size) = (*request, sizes[*request as usize]);
+            let Some(pattern) = what.combs(hole, size) else { return false };
+            let Some((rows, (runs, step))) = pattern.rows() else { return false };
+            let len = pattern.run_len();
+            for (row, Run { offset, .. }) in
+                rows.runs_after(start).take_while(|(_, row)| row.offset < end)
+            {
+                let element = match what {
+                    What::Singles(..) => return false,
+                    What::Pattern(_, first) => first + row * runs * (len / size),
+                    What::Box(_, elements) => elements.of_run(pattern, row * runs),
+                };
+                let comb = Comb { offset, len, step, runs };
+                let piece = CombPiece { comb, request, element };
+                piece.within(start, end, size, |part| combs.push(part));
+            }
+        }
+        let apart = combs.windows(2).all(|w| w[0].comb.end() <= w[1].comb.offset);
+        let some = apart && !self.active.is_empty();
+        if some {
+            self.active.retain(|(number, _)| entries[*number].end > end);
+        }
+        some
+    }
+
+    /// Entries that begin before `end` are active from now on.
+    fn reach(&mut self, end: u64) {
         let entries = &self.plan.entries;
-        while let Some(entry) = entries.get(self.next).filter(|e| e.first < end) {
-            debug_assert!(entry.first < end);
+        while entries.get(self.next).is_some_and(|e| e.first < end) {
             self.active.push((self.next, 0));
             self.next += 1;
         }
+    }
+
+    /// The pieces in `start..end`, sorted and cut there; the last may reach beyond `end` by less
+    /// than an element. Each call begins where the one before it ended, or later.
+    pub(crate) fn take(&mut self, start: u64, end: u64, overlap: Overlap) -> &[Piece] {
+        self.reach(end);
+        let entries = &self.plan.entries;
         self.pieces.clear();
         let pieces = &mut self.pieces;
         self.active.retain_mut(|(number, at)| {
@@ -694,6 +825,53 @@ mod tests {
                 }
             }
             prop_assert_eq!(found, model(&requests));
+        }
+
+        #[test]
+        fn combs_are_the_pieces_of_the_same_stretch(
+            slabs in proptest::collection::vec(
+                (0u64..2000, 1u64..4, proptest::collection::vec((1u64..9, 0u64..3), 1..4)), 1..4),
+            step in 1u64..400,
+        ) {
+            const SIZE: u64 = 4;
+            let extents: Vec<Extent> = slabs.iter().map(|(base, run, dims)| {
+                let mut distance = run * SIZE;
+                let levels = dims.iter().map(|(count, hole)| {
+                    let level = (*count, distance + hole * SIZE);
+                    distance = level.1 * count;
+                    level
+                });
+                let mut levels: Vec<(u64, u64)> = levels.collect();
+                levels.push((*run, SIZE));
+                levels.rotate_right(1);
+                let mut extent = Extent::new(SIZE);
+                extent.push(Pattern::new(*base, SIZE, levels.into_iter().rev()), 0);
+                extent.finish();
+                extent
+            }).collect();
+            let plan = Plan::new(extents.iter());
+            let (mut one, mut other) = (plan.sweep(), plan.sweep());
+            let mut at = 0;
+            while at < plan.summary.end {
+                let elements = |piece: &Piece| {
+                    let Piece { offset, request, element, len } = *piece;
+                    (0..len / SIZE).map(move |i| (offset + i * SIZE, request, element + i))
+                };
+                let expected: Vec<_> =
+                    one.take(at, at + step, Overlap::Shared).iter().flat_map(elements).collect();
+                let found: Vec<_> = match other.take_together(at, at + step, Overlap::Shared) {
+                    Taken::Pieces(pieces) => pieces.iter().flat_map(elements).collect(),
+                    Taken::Combs(combs) => combs.iter().flat_map(|c| {
+                        (0..c.comb.runs).flat_map(move |n| {
+                            let Run { offset, len } = c.comb.run(n);
+                            let (request, element) = (c.request, c.element_of(n, SIZE));
+                            elements(&Piece { offset, len, request, element })
+                        })
+                    }).collect(),
+                };
+                prop_assert_eq!(found, expected);
+                at += step;
+            }
         }
 
         #[test]

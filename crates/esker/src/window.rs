@@ -2,6 +2,7 @@
 
 use esker_store::File;
 
+use crate::comb::Comb;
 use crate::error::Result;
 use crate::report::Tally;
 
@@ -14,6 +15,8 @@ pub(crate) struct Window {
     /// Bytes below the first and above the last known one are not part of the stretch yet.
     first: usize,
     end: usize,
+    /// What the file has where something was laid, kept for the next time.
+    there: Vec<u8>,
 }
 
 /// A window reaches this far beyond its nominal end, for an element that begins in it.
@@ -50,6 +53,28 @@ impl Window {
         &mut self.bytes[at..end]
     }
 
+    /// The place from the first of these runs to the end of the last; they count as known from now on.
+    pub(crate) fn lay_comb(&mut self, comb: &Comb) -> &mut [u8] {
+        let at = (comb.offset - self.start) as usize;
+        let end = at + comb.span() as usize;
+        self.first = self.first.min(at);
+        self.end = self.end.max(end);
+        let (mut from, len, step) = (at, comb.len as usize, comb.step as usize);
+        for _ in 0..comb.runs {
+            mark(&mut self.known, from, from + len);
+            from += step;
+        }
+        &mut self.bytes[at..end]
+    }
+
+    /// Lays these runs to be fetched, with what is between them if that is at most `sieve` bytes.
+    pub(crate) fn want(&mut self, comb: &Comb, sieve: u64) {
+        match comb.hole() <= sieve {
+            true => self.lay(comb.offset, comb.span()),
+            false => self.lay_comb(comb),
+        };
+    }
+
     /// Whether any of `len` bytes of the file at `offset` is known.
     pub(crate) fn has_any(&self, offset: u64, len: u64) -> bool {
         let at = (offset - self.start) as usize;
@@ -76,6 +101,11 @@ impl Window {
         self.start
     }
 
+    /// All of its bytes, whatever they are.
+    pub(crate) fn all(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Its first `len` bytes, whatever they are.
     pub(crate) fn front(&self, len: u64) -> &[u8] {
         &self.bytes[..len as usize]
@@ -96,20 +126,12 @@ impl Window {
 
     /// Puts `there` where nothing was laid.
     pub(crate) fn complete(&mut self, there: &[u8]) {
-        let mut hole = 0;
-        let covered: Vec<(usize, usize)> = self.covered().collect();
-        for (from, to) in covered.into_iter().chain([(there.len(), there.len())]) {
-            let from = from.min(there.len());
-            if hole < from {
-                self.bytes[hole..from].copy_from_slice(&there[hole..from]);
-            }
-            hole = hole.max(to);
-        }
+        put_unknown(&mut self.bytes, &self.known, there);
     }
 
     /// Bytes that it takes.
     pub(crate) fn memory(&self) -> u64 {
-        (self.bytes.len() + self.known.len() * 8) as u64
+        (self.bytes.len() + self.known.len() * 8 + self.there.len()) as u64
     }
 
     /// The stretches of known bytes, in order, as places in the buffer.
@@ -123,12 +145,7 @@ impl Window {
         if self.is_empty() {
             return Ok(());
         }
-        let mut runs = 0;
-        let mut covered = 0;
-        for (from, to) in self.covered() {
-            runs += 1;
-            covered += to - from;
-        }
+        let (mut runs, covered) = count(&self.known);
         if runs > 1 && sieve && covered / runs < WRITE_APART {
             self.read_holes(file, tally)?;
             runs = 1;
@@ -148,16 +165,18 @@ impl Window {
 
     /// Fetches what the file has where nothing was laid.
     fn read_holes(&mut self, file: &dyn File, tally: &mut Tally) -> Result<()> {
-        let mut there = vec![0; self.end - self.first];
-        let n = file.read_at(self.start + self.first as u64, &mut there)?;
+        // From where a word of the bits begins.
+        let base = self.first - self.first % 64;
+        let len = self.end - base;
+        if self.there.len() < len {
+            self.there.resize(len, 0);
+        }
+        let there = &mut self.there[..len];
+        let n = file.read_at(self.start + self.first as u64, &mut there[self.first - base..])?;
         tally.read(1, n as u64);
         // Beyond the end of the file there are zeros to be.
-        let mut hole = self.first;
-        let covered: Vec<(usize, usize)> = self.covered().collect();
-        for (from, to) in covered {
-            self.bytes[hole..from].copy_from_slice(&there[hole - self.first..from - self.first]);
-            hole = to;
-        }
+        there[self.first - base + n..].fill(0);
+        put_unknown(&mut self.bytes[base..], &self.known[base / 64..], there);
         Ok(())
     }
 
@@ -204,6 +223,51 @@ fn mark(bits: &mut [u64], from: usize, to: usize) {
     bits[first] |= low;
     bits[first + 1..last].fill(!0);
     bits[last] |= high;
+}
+
+/// How many stretches of set bits there are, and how many bits are set.
+fn count(bits: &[u64]) -> (usize, usize) {
+    let (mut runs, mut set, mut before) = (0, 0, 0);
+    for word in bits {
+        // A stretch begins at each bit with none before it.
+        runs += (word & !(word << 1 | before)).count_ones() as usize;
+        set += word.count_ones() as usize;
+        before = word >> 63;
+    }
+    (runs, set)
+}
+
+/// Puts `there` where bits are not set. Eight bytes at a time, for runs may be as short as one.
+fn put_unknown(bytes: &mut [u8], known: &[u64], there: &[u8]) {
+    let len = bytes.len().min(there.len());
+    let groups = bytes[..len].chunks_mut(64).zip(there[..len].chunks(64));
+    for ((bytes, there), known) in groups.zip(known) {
+        match known {
+            0 => bytes.copy_from_slice(there),
+            &u64::MAX => {}
+            _ => {
+                let known = known.to_le_bytes();
+                for ((bytes, there), known) in bytes.chunks_mut(8).zip(there.chunks(8)).zip(known) {
+                    blend(bytes, there, known);
+                }
+            }
+        }
+    }
+}
+
+/// Puts up to eight bytes of `there` where bits are not set.
+fn blend(bytes: &mut [u8], there: &[u8], known: u8) {
+    let (Some(own), Some(other)) = (bytes.first_chunk_mut(), there.first_chunk()) else {
+        let holes = (0..bytes.len()).filter(|i| known >> i & 1 == 0);
+        holes.for_each(|i| bytes[i] = there[i]);
+        return;
+    };
+    // Each bit becomes a byte of its own, then all bits of that byte.
+    const ONES: u64 = u64::from_le_bytes([1; 8]);
+    let spread = (u64::from(known) * ONES) & 0x8040_2010_0804_0201;
+    let mask = ((spread + 0x7f * ONES) >> 7 & ONES) * 0xff;
+    let mixed = u64::from_le_bytes(*own) & mask | u64::from_le_bytes(*other) & !mask;
+    *own = mixed.to_le_bytes();
 }
 
 /// The stretches of set bits.

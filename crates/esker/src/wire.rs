@@ -6,6 +6,7 @@
 
 use esker_format::varint;
 
+use crate::comb::Comb;
 use crate::pattern::Run;
 
 /// Collects runs in ascending order; neighbours become one.
@@ -47,16 +48,31 @@ impl RunList {
         }
     }
 
+    /// Adds runs at equal distances.
+    pub(crate) fn push_comb(&mut self, comb: &Comb) {
+        self.push(comb.run(0));
+        if comb.runs > 2 {
+            self.close();
+            self.add(Triple { gap: comb.hole(), len: comb.len, repeat: comb.runs - 2 });
+        }
+        if comb.runs > 1 {
+            self.push(comb.run(comb.runs - 1));
+        }
+    }
+
     fn close(&mut self) {
         let Some(run) = self.open.take() else { return };
-        let (gap, len) = (run.offset - self.at, run.len);
-        self.at = run.end();
-        self.total += len;
+        self.add(Triple { gap: run.offset - self.at, len: run.len, repeat: 1 });
+    }
+
+    fn add(&mut self, new: Triple) {
+        self.at += (new.gap + new.len) * new.repeat;
+        self.total += new.len * new.repeat;
         match &mut self.triple {
-            Some(t) if t.gap == gap && t.len == len => t.repeat += 1,
+            Some(t) if t.gap == new.gap && t.len == new.len => t.repeat += new.repeat,
             _ => {
                 self.flush();
-                self.triple = Some(Triple { gap, len, repeat: 1 });
+                self.triple = Some(new);
             }
         }
     }
@@ -84,33 +100,41 @@ impl RunList {
     }
 }
 
-/// The runs of a message made by [`RunList::finish`], and its payload.
-pub(crate) fn open(message: &[u8], base: u64) -> Option<(RunsOf<'_>, &[u8])> {
+/// The runs of a message made by [`RunList::finish`], those at equal distances together, and its
+/// payload.
+pub(crate) fn open(message: &[u8], base: u64) -> Option<(Combs<'_>, &[u8])> {
     let (len, rest) = message.split_first_chunk::<8>()?;
     let (list, payload) = rest.split_at_checked(u64::from_le_bytes(*len) as usize)?;
-    Some((RunsOf { list, at: base, triple: Triple { gap: 0, len: 0, repeat: 0 } }, payload))
+    Some((Combs { list, at: base }, payload))
 }
 
-/// Iterator over the runs of a message.
+/// Iterator over the runs of a message, those at equal distances together.
 #[derive(Debug, Clone)]
-pub(crate) struct RunsOf<'m> {
+pub(crate) struct Combs<'m> {
     list: &'m [u8],
     at: u64,
-    triple: Triple,
 }
 
-impl Iterator for RunsOf<'_> {
-    type Item = Run;
+impl<'m> Combs<'m> {
+    /// The runs one by one.
+    pub(crate) fn runs(self) -> impl Iterator<Item = Run> + use<'m> {
+        self.flat_map(|comb| comb.each())
+    }
+}
 
-    fn next(&mut self) -> Option<Run> {
-        if self.triple.repeat == 0 {
-            let mut take = || varint::take(&mut self.list);
-            self.triple = Triple { gap: take()?, len: take()?, repeat: take()? };
+impl Iterator for Combs<'_> {
+    type Item = Comb;
+
+    fn next(&mut self) -> Option<Comb> {
+        let mut take = || varint::take(&mut self.list);
+        let Triple { gap, len, repeat: runs } =
+            Triple { gap: take()?, len: take()?, repeat: take()? };
+        if len == 0 || runs == 0 {
+            return None;
         }
-        self.triple.repeat -= 1;
-        let run = Run { offset: self.at + self.triple.gap, len: self.triple.len };
-        self.at = run.end();
-        Some(run)
+        let comb = Comb { offset: self.at + gap, len, step: gap + len, runs };
+        self.at = comb.end();
+        Some(comb)
     }
 }
 
@@ -142,7 +166,25 @@ mod tests {
             let (runs, payload) = open(&message, base).unwrap();
             prop_assert_eq!(payload.len() as u64, total);
             prop_assert_eq!(message.len() - start, payload.len());
-            prop_assert_eq!(runs.collect::<Vec<_>>(), expected);
+            prop_assert_eq!(runs.runs().collect::<Vec<_>>(), expected);
+        }
+
+        #[test]
+        fn a_comb_is_its_runs(
+            combs in proptest::collection::vec((0u64..50, 1u64..20, 1u64..30, 1u64..9), 0..8),
+        ) {
+            let (mut whole, mut single) = (RunList::new(5), RunList::new(5));
+            let mut at = 5;
+            for (gap, len, hole, runs) in combs {
+                let comb = Comb { offset: at + gap, len, step: len + hole, runs };
+                at = comb.end();
+                whole.push_comb(&comb);
+                comb.each().for_each(|run| single.push(run));
+            }
+            let (whole, single) = (whole.finish(true, Vec::new()), single.finish(true, Vec::new()));
+            let runs = |message: &[u8]| open(message, 5).unwrap().0.runs().collect::<Vec<_>>();
+            prop_assert_eq!(whole.0.len() - whole.1, single.0.len() - single.1);
+            prop_assert_eq!(runs(&whole.0), runs(&single.0));
         }
     }
 

@@ -109,6 +109,8 @@ class Dataset:
         # Weak, because variables hold their dataset: a dataset that nobody uses is closed at once.
         self._variables: weakref.WeakValueDictionary[str, Variable] = weakref.WeakValueDictionary()
         self._reopen = reopen
+        # Queued reads by keys with arrays: the result, how it is made, and of what.
+        self._unfinished: list[tuple[np.ndarray, Any, np.ndarray]] = []
         if handle.size == 1:
             weakref.finalize(self, _close_forgotten, handle)
         #: Whether variables give masked arrays.
@@ -312,10 +314,14 @@ class Dataset:
 
     def wait(self) -> None:
         """Moves everything that is queued, planned together. Collective while :attr:`collective` is true."""
+        unfinished, self._unfinished = self._unfinished, []
         self._handle.wait()
+        for result, finish, dense in unfinished:
+            result[...] = finish(dense)
 
     def cancel(self) -> int:
         """Takes all queued requests back; tells how many there were."""
+        self._unfinished = []
         return self._handle.cancel()
 
     @property
@@ -343,7 +349,7 @@ class Dataset:
             self._handle.abandon()
             return
         if kind is None and self._handle.queued():
-            self._handle.wait()
+            self.wait()
         self.close()
 
     # How it looks.

@@ -174,11 +174,23 @@ class Variable:
         array = self._to_write(value)
         if copy and (array is value or array.base is not None):
             array = array.copy()
-        self._handle.queue_put(self._id, key, array)
+        if not self._handle.queue_put(self._id, key, array):
+            made, dense = self._prepared(_indexing.numpy_plan, key, array)
+            self._handle.queue_list(self._id, made.starts, list(made.count), dense, True)
 
     def get(self, key: Any = ..., *, out: np.ndarray | None = None) -> np.ndarray:
         """Queues a read; the array that is returned has its values after :meth:`Dataset.wait`."""
-        return self._handle.queue_get(self._id, key, out)
+        array = self._handle.queue_get(self._id, key, out)
+        if array is not NotImplemented:
+            return array
+        made = _indexing.numpy_plan(key, self.shape, self.dims, self.name)
+        result = np.empty(made.shape, self.dtype) if out is None else out
+        if result.shape != made.shape:
+            raise ValueError(f"an array of shape {result.shape} does not fit the selection, which has shape {made.shape}")
+        dense = np.empty((len(made.starts), *made.count), result.dtype)
+        self._handle.queue_list(self._id, made.starts, list(made.count), dense, False)
+        self._dataset._unfinished.append((result, made.finish, dense))
+        return result
 
     @property
     def oindex(self) -> _Outer:
@@ -211,17 +223,17 @@ class Variable:
         return out
 
     def _write_planned(self, plan: Any, key: Any, value: np.ndarray, progress: Any) -> None:
-        def prepared() -> tuple[_indexing.Plan, np.ndarray]:
-            made = plan(key, self.shape, self.dims, self.name, writing=True, grows=self.is_record)
-            fitting = value
-            while fitting.ndim > len(made.shape) and fitting.shape[0] == 1:
-                fitting = fitting[0]
-            dense = made.prepare(np.broadcast_to(fitting, made.shape))
-            return made, dense.reshape(len(made.starts), *made.count)
-
-        made, dense = self._agreed(prepared)
+        made, dense = self._agreed(self._prepared, plan, key, value)
         if len(made.starts) or self._handle.collective:
             self._handle.write_list(self._id, made.starts, list(made.count), dense, progress)
+
+    def _prepared(self, plan: Any, key: Any, value: np.ndarray) -> tuple[_indexing.Plan, np.ndarray]:
+        """Where a value goes, and its elements in that order."""
+        made = plan(key, self.shape, self.dims, self.name, writing=True, grows=self.is_record)
+        while value.ndim > len(made.shape) and value.shape[0] == 1:
+            value = value[0]
+        dense = made.prepare(np.broadcast_to(value, made.shape))
+        return made, dense.reshape(len(made.starts), *made.count)
 
     def _agreed(self, prepare: Callable[..., Any], *arguments: Any) -> Any:
         """Prepares a transfer; if that fails, the other ranks of a collective call are told."""

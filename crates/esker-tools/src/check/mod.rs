@@ -235,6 +235,9 @@ fn read_everything(
         }
         done += n;
         progress.progress(done.min(file_len), file_len);
+        if progress.is_cancelled() {
+            break;
+        }
     }
     Ok(())
 }

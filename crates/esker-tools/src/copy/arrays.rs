@@ -11,6 +11,7 @@ use esker::{
 
 use super::choose::{Kept, Plan};
 use super::convert::Reader;
+use super::error::tell;
 use super::{Copied, CopyError, CopyOptions, add_history, chunks, container, convert, growing};
 use crate::blocks::Block;
 use crate::boxes::{boxes, unit};
@@ -158,7 +159,11 @@ impl Job<'_> {
                 let round: Vec<Block> = cut.by_ref().take(ranks).collect();
                 self.round(source, target, (kept, to), round.get(rank))?;
                 done += round.iter().map(Block::len).sum::<u64>() * kept.ty.size();
-                progress.progress(done, total);
+                // One rank alone: the others would wait.
+                match ranks {
+                    1 => tell(progress, done, total)?,
+                    _ => progress.progress(done, total),
+                }
             }
         }
         Ok(bytes)

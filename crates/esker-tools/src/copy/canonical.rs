@@ -11,6 +11,7 @@ use esker::{
 use esker_format::chunked::{FILTERS, SHAPE};
 
 use super::arrays::{BUFFERS, together};
+use super::error::tell;
 use super::{Copied, CopyError, CopyOptions, chunks, container, growing, grown, history, target};
 use crate::blocks::{Block, blocks};
 use crate::boxes::{boxes, unit};
@@ -237,7 +238,11 @@ fn transfer(
             let queued = target.iput_bytes(&mut queue, *to, &selection, memory, dense);
             together(target, &mut queue, queued.map(drop))?;
             done += round.iter().map(Block::len).sum::<u64>() * ty.size();
-            progress.progress(done, total);
+            // One rank alone: the others would wait.
+            match ranks {
+                1 => tell(progress, done, total)?,
+                _ => progress.progress(done, total),
+            }
         }
     }
     Ok(done)

@@ -11,6 +11,7 @@ use esker_format::ConvertError;
 
 use super::arrays::selected;
 use super::choose::{Kept, Plan};
+use super::error::tell;
 use super::{CopyError, CopyOptions};
 use crate::boxes::{boxes, unit};
 use crate::progress::Progress;
@@ -255,8 +256,7 @@ fn scan(
             scanned += len;
             Ok::<(), CopyError>(())
         })?;
-        progress.progress(scanned, total);
-        Ok::<(), CopyError>(())
+        tell(progress, scanned, total)
     };
     for (place, number) in of(false) {
         look(place, *number, 0, 0)?;

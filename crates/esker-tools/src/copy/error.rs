@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use esker::{Error, ExternalType, Version};
 
+use crate::progress::Progress;
+
 /// Why a copy was not made. The output is as it was before.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -11,6 +13,10 @@ pub enum CopyError {
     /// The input cannot be read, the output not be written, or not be defined.
     #[error(transparent)]
     Dataset(Box<Error>),
+
+    /// The caller wanted no more of it ([`Progress::is_cancelled`](crate::Progress::is_cancelled)).
+    #[error("cancelled")]
+    Cancelled,
 
     /// No variable of this name.
     #[error("{}: there is no variable {name:?}{hint}", path.display())]
@@ -185,4 +191,10 @@ impl From<Error> for CopyError {
     fn from(error: Error) -> CopyError {
         CopyError::Dataset(Box::new(error))
     }
+}
+
+/// Tells how far a copy is, and whether it goes on.
+pub(super) fn tell(progress: &mut dyn Progress, done: u64, total: u64) -> Result<(), CopyError> {
+    progress.progress(done, total);
+    if progress.is_cancelled() { Err(CopyError::Cancelled) } else { Ok(()) }
 }

@@ -12,6 +12,7 @@ use esker_store::File;
 
 use super::choose::{Kept, Plan};
 use super::convert::CHUNK;
+use super::error::tell;
 use super::sink::Sink;
 use super::{CopyError, CopyOptions};
 use crate::progress::Progress;
@@ -60,12 +61,13 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
-    fn add(&mut self, bytes: u64) {
+    fn add(&mut self, bytes: u64) -> Result<(), CopyError> {
         self.done += bytes;
         if self.done - self.last >= TELL {
             self.last = self.done;
-            self.progress.progress(self.done, self.total);
+            tell(self.progress, self.done, self.total)?;
         }
+        Ok(())
     }
 }
 
@@ -223,7 +225,7 @@ impl Road<'_> {
             };
             sink.put(to, bytes)?;
             to += bytes.len() as u64;
-            told.add(len);
+            told.add(len)?;
             Ok(())
         })
     }

@@ -317,6 +317,9 @@ impl Survey {
                 done += 1;
                 if done.is_multiple_of(1 << 14) {
                     progress.progress(done, total);
+                    if progress.is_cancelled() {
+                        return Err(io::Error::from(io::ErrorKind::Interrupted).into());
+                    }
                 }
                 Ok(sink.chunk(index, content)?)
             })?;

@@ -18,6 +18,7 @@ use crate::pattern::Run;
 use crate::plan::{Extent, Overlap, Piece, Plan};
 use crate::report::{Report, Strategy};
 use crate::request::Request;
+use crate::taken::{self, Taken};
 use crate::wire::{self, RunList};
 
 /// The tag of values that owners send to readers.
@@ -311,9 +312,10 @@ impl Dataset {
             let decoded = self.decode_all(chunked, &now, report)?;
             let clock = Instant::now();
             for (unit, values) in now.iter().zip(&decoded) {
-                let pieces = sweep.take(*unit, unit + values.len() as u64, Overlap::Shared);
-                take_out(*unit, values, pieces, requests)?;
-                report.copied += pieces.iter().map(|p| p.len).sum::<u64>();
+                let end = unit + values.len() as u64;
+                let taken = sweep.take_together(*unit, end, Overlap::Shared);
+                taken.take_out(*unit, values, requests)?;
+                report.copied += taken.bytes();
             }
             report.phases.convert += clock.elapsed();
             let memory = decoded.iter().map(|values| values.len() as u64).sum();
@@ -378,18 +380,21 @@ impl Dataset {
         let none = Vec::new();
         let owned = assigned.owned.get(round as usize).unwrap_or(&none);
         let mut sweep = plan.sweep();
-        let mut own: Vec<(u64, Vec<Piece>)> = Vec::new();
+        let mut own: Vec<(u64, Taken<'_>)> = Vec::new();
         let mut asked_of: Vec<(usize, Vec<Piece>)> = Vec::new();
         let clock = Instant::now();
         for mine in assigned.mine.iter().filter(|m| m.round == round) {
             let bytes = chunked.space.chunk_at(mine.address).map_or(0, |(_, _, bytes)| bytes);
-            let pieces = sweep.take(mine.address, mine.address + bytes, Overlap::Shared);
-            match mine.owner == comm.rank() {
-                true => own.push((mine.address, pieces.to_vec())),
-                false => match asked_of.iter_mut().find(|(rank, _)| *rank == mine.owner) {
-                    Some((_, list)) => list.extend_from_slice(pieces),
-                    None => asked_of.push((mine.owner, pieces.to_vec())),
-                },
+            let (start, end) = (mine.address, mine.address + bytes);
+            if mine.owner == comm.rank() {
+                let taken = sweep.take_together(start, end, Overlap::Shared);
+                own.push((start, taken.into_owned()));
+                continue;
+            }
+            let pieces = sweep.take(start, end, Overlap::Shared);
+            match asked_of.iter_mut().find(|(rank, _)| *rank == mine.owner) {
+                Some((_, list)) => list.extend_from_slice(pieces),
+                None => asked_of.push((mine.owner, pieces.to_vec())),
             }
         }
         let mut messages = Vec::with_capacity(asked_of.len());
@@ -414,8 +419,8 @@ impl Dataset {
         for (rank, message) in &asked {
             let (runs, _) = wire::open(message, 0).ok_or(Error::Garbled)?;
             let clock = Instant::now();
-            let mut reply = Vec::with_capacity(runs.clone().map(|r| r.len as usize).sum());
-            for run in runs {
+            let mut reply = Vec::with_capacity(runs.clone().map(|c| c.bytes() as usize).sum());
+            for run in runs.runs() {
                 append_run(&mut reply, run, owned, &values);
             }
             report.copied += reply.len() as u64;
@@ -426,19 +431,19 @@ impl Dataset {
         }
         let clock = Instant::now();
         if failed.is_none() {
-            for (address, pieces) in &own {
+            for (address, taken) in &own {
                 let at = owned.binary_search(address).map_err(|_| Error::Garbled)?;
-                take_out(*address, &values[at], pieces, requests)?;
+                taken.take_out(*address, &values[at], requests)?;
             }
         }
         report.phases.convert += clock.elapsed();
         for (rank, pieces) in &asked_of {
-            let length = crate::exchange::union_len(pieces);
+            let length = taken::union_len(pieces);
             let clock = Instant::now();
             let reply = comm.irecv_sized(*rank, REPLY, length as usize)?.wait()?.message;
             report.phases.exchange += clock.elapsed();
             let clock = Instant::now();
-            crate::exchange::unpack(&reply, pieces, requests)?;
+            taken::unpack(&reply, pieces, requests)?;
             report.copied += length;
             report.phases.convert += clock.elapsed();
         }
@@ -473,19 +478,4 @@ fn append_run(out: &mut Vec<u8>, run: Run, owned: &[u64], values: &[Decoded]) {
             }
         }
     }
-}
-
-/// Gives requests what they want of a chunk.
-fn take_out(
-    unit: u64,
-    values: &[u8],
-    pieces: &[Piece],
-    requests: &mut [Request<'_>],
-) -> Result<()> {
-    for piece in pieces {
-        let at = (piece.offset - unit) as usize;
-        let source = values.get(at..at + piece.len as usize).ok_or(Error::Garbled)?;
-        requests[piece.request as usize].unpack(piece.element, source)?;
-    }
-    Ok(())
 }

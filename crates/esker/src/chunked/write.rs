@@ -25,6 +25,7 @@ use crate::hints::Rewrite;
 use crate::plan::{Overlap, Piece, Plan};
 use crate::report::{Report, Strategy, Tally};
 use crate::request::Request;
+use crate::taken::Taken;
 use crate::window::Window;
 use crate::wire;
 
@@ -297,22 +298,22 @@ impl Dataset {
         let mut next = 0;
         for mine in assigned.mine.iter().filter(|m| m.round == round) {
             let end = mine.address + bytes_of(mine.address);
-            let pieces = sweep.take(mine.address, end, Overlap::LaterWins);
-            report.copied += pieces.iter().map(|p| p.len).sum::<u64>();
             if mine.owner != comm.rank() {
+                let pieces = sweep.take(mine.address, end, Overlap::LaterWins);
+                report.copied += pieces.iter().map(|p| p.len).sum::<u64>();
                 away.entry(mine.owner).or_default().extend_from_slice(pieces);
                 continue;
             }
+            let taken = sweep.take_together(mine.address, end, Overlap::LaterWins);
+            report.copied += taken.bytes();
             next += owned[next..].partition_point(|unit| *unit < mine.address);
             let window = windows.get_mut(next).ok_or(Error::Garbled)?;
-            for piece in pieces {
-                let target = window.lay(piece.offset, piece.len);
-                puts[piece.request as usize].pack(piece.element, target)?;
-            }
+            taken.lay(window, puts)?;
         }
         let mut messages = Vec::with_capacity(away.len());
         for (rank, pieces) in away {
-            let message = exchange::pack(0, &pieces, puts, None)?;
+            let taken = Taken::Pieces(pieces.into());
+            let message = exchange::pack(0, &taken, puts, None)?;
             report.messages += 1;
             report.message_bytes += message.len() as u64;
             messages.push((rank, message));
@@ -423,7 +424,7 @@ fn lay(windows: &mut [Window], owned: &[u64], message: &[u8]) -> Result<u64> {
     let (runs, payload) = wire::open(message, 0).ok_or(Error::Garbled)?;
     let mut rest = payload;
     let mut next = 0;
-    for run in runs {
+    for run in runs.runs() {
         let (mut at, end) = (run.offset, run.end());
         // A run may go on in the chunk behind.
         while at < end {

@@ -63,20 +63,25 @@ impl Filtered {
         Ok(out)
     }
 
-    /// The elements of a payload, in external form.
-    fn decode(&self, shape: &[usize], payload: &[u8]) -> Result<Vec<u8>, String> {
+    /// The elements of a payload, in external form. `out` and `scratch` are memory to use.
+    fn decode(
+        &self,
+        shape: &[usize],
+        payload: &[u8],
+        out: &mut Vec<u8>,
+        scratch: &mut Scratch,
+    ) -> Result<(), String> {
         let chunk = Chunk::new(self.ty, shape);
         let bytes = chunk.bytes().map_err(|e| format!("{e}"))?;
         if bytes as u64 > LONGEST {
             return Err(format!("it would have {bytes} bytes, more than an entry may"));
         }
         let (mask, stored) = payload.split_first_chunk::<2>().ok_or("it is too short")?;
-        let mut out = vec![0; bytes];
+        // All of it is written over, so that only new memory is cleared.
+        out.resize(bytes, 0);
         let mask = FilterMask(u16::from_le_bytes(*mask));
-        let mut scratch = Scratch::new();
-        let decoded = self.pipeline.decode(&chunk, mask, stored, &mut out, &mut scratch);
-        decoded.map_err(|e| format!("{e}"))?;
-        Ok(out)
+        let decoded = self.pipeline.decode(&chunk, mask, stored, out, scratch);
+        decoded.map(drop).map_err(|e| format!("{e}"))
     }
 }
 
@@ -87,6 +92,8 @@ type Key = (u32, u64);
 #[derive(Debug, Default)]
 pub(crate) struct Decoded {
     kept: Mutex<Vec<(Key, Arc<Vec<u8>>)>>,
+    /// Memory that is free: fresh memory costs as much as filling it.
+    spare: Mutex<Vec<(Vec<u8>, Scratch)>>,
 }
 
 impl Decoded {
@@ -109,12 +116,20 @@ impl Decoded {
                 return Ok(elements);
             }
         }
-        let elements = Arc::new(filters.decode(shape, &read()?).map_err(failed)?);
+        let payload = read()?;
+        let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut elements, mut scratch) = spare().pop().unwrap_or_default();
+        filters.decode(shape, &payload, &mut elements, &mut scratch).map_err(failed)?;
+        let elements = Arc::new(elements);
+        let mut free = Vec::new();
         let mut kept = lock();
         kept.push((key, elements.clone()));
         while kept.len() > 1 && kept.iter().map(|(_, e)| e.len()).sum::<usize>() > KEPT {
-            kept.remove(0);
+            // Unless somebody is reading it.
+            free = Arc::try_unwrap(kept.remove(0).1).unwrap_or_default();
         }
+        drop(kept);
+        spare().push((free, scratch));
         Ok(elements)
     }
 }
