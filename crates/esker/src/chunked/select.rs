@@ -17,6 +17,7 @@ impl Dataset {
         selection: &Selection,
         purpose: Purpose,
     ) -> Result<Checked> {
+        self.require_chunk_memory(id, var)?;
         let grid = var.grid();
         let Some(chunked) = &self.chunked else { return Err(Error::Garbled) };
         let name = || self.header.schema.variable(id).map_or("", |v| &*v.name).to_string();

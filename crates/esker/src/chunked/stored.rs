@@ -57,13 +57,12 @@ impl ChunkedVar {
                 self.grid().bytes
             )));
         }
-        stored.resize(entry.size as usize, 0);
         let what = format!("chunk {number}");
         match (entry.file, heap.others) {
-            (0, None) => heap.read(entry.place, stored, &what)?,
+            (0, None) => heap.read_into(entry.place, entry.size, stored, &what)?,
             (1.., Some(others)) => {
                 let file = others.data(entry.file)?;
-                HeapFile::new(&*file, 0).read(entry.place, stored, &what)?;
+                HeapFile::new(&*file, 0).read_into(entry.place, entry.size, stored, &what)?;
             }
             (file, _) => {
                 let what =
