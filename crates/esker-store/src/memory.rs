@@ -66,6 +66,29 @@ impl MemoryStore {
         }
     }
 
+    /// What was not synced is gone but for some sectors, whichever the disk has written: `keeps` is asked for each
+    /// that differs, with the name of its file and its number.
+    pub fn lose_power_but_sectors(&self, sector: u64, mut keeps: impl FnMut(&Path, u64) -> bool) {
+        let size = usize::try_from(sector).unwrap_or(usize::MAX).max(1);
+        let mut names = lock(&self.names);
+        names.now = names.synced.clone();
+        for (name, contents) in &names.now {
+            let mut bytes = lock(&contents.bytes);
+            let mut left = bytes.synced.clone();
+            for (number, now) in bytes.now.chunks(size).enumerate() {
+                let (start, end) = (number * size, number * size + now.len());
+                let same = left.get(start..end) == Some(now);
+                if same || !keeps(name, number as u64) {
+                    continue;
+                }
+                left.resize(left.len().max(end), 0);
+                left[start..end].copy_from_slice(now);
+            }
+            bytes.synced.clone_from(&left);
+            bytes.now = left;
+        }
+    }
+
     /// The names of all files.
     pub fn list(&self) -> Vec<PathBuf> {
         lock(&self.names).now.keys().cloned().collect()

@@ -162,6 +162,9 @@ impl Dataset {
         };
         let mut dataset = Dataset::new(base, (committed, header, records), fills, None);
         dataset.stand_behind(burst);
+        if writable {
+            dataset.forget_uncounted()?;
+        }
         Ok(dataset)
     }
 
@@ -447,6 +450,7 @@ impl Dataset {
     pub fn fill_record(&mut self, var: VarId, record: u64) -> Result<()> {
         self.base.require_writable("fill")?;
         self.flush()?;
+        self.forget_uncounted()?;
         let id = self.file_var(var)?;
         self.require_storable(record.saturating_add(1))?;
         let (Some(variable), Some(place)) =
@@ -653,6 +657,9 @@ impl Dataset {
             return Ok(());
         }
         let records = self.base.comm.max_u64(self.records)?;
+        if NumRecs::Count(records) != self.header.numrecs {
+            self.forget_uncounted()?;
+        }
         self.grow_together(records)
     }
 

@@ -96,6 +96,8 @@ pub(crate) enum Rewrite {
     Safe,
     /// It stays in its place if it fits there.
     InPlace,
+    /// As `Safe`, and it is on the disk before anything says that it is the new one.
+    Ordered,
 }
 
 /// The values in force.
@@ -168,6 +170,8 @@ pub struct Hints {
     pub(crate) chunk_buffer: u64,
     /// `esker_chunk_cache`: bytes of decoded chunks that are kept for later reads.
     pub(crate) chunk_cache: u64,
+    /// `esker_chunk_max`: bytes of a chunk that are held in memory, at most.
+    pub(crate) chunk_max: u64,
     /// `esker_chunk_penalty`: how much what a rank owns already counts against it, in hundredths.
     pub(crate) chunk_penalty: u64,
     /// `esker_chunk_room`: bytes kept for chunks before the records of traditional variables.
@@ -217,6 +221,7 @@ impl Default for Hints {
             burst_limit: 0,
             chunk_buffer: 64 << 20,
             chunk_cache: 32 << 20,
+            chunk_max: 256 << 20,
             chunk_penalty: 100,
             chunk_room: None,
             chunk_files: ChunkFiles::Inside,
@@ -405,6 +410,7 @@ const TABLE: &[Hint] = &[
     number_hint!("esker_burst_limit", burst_limit),
     size_hint!("esker_chunk_buffer", chunk_buffer),
     number_hint!("esker_chunk_cache", chunk_cache),
+    size_hint!("esker_chunk_max", chunk_max),
     number_hint!("esker_chunk_penalty", chunk_penalty),
     optional_hint!("esker_chunk_room", chunk_room),
     choice_hint!(
@@ -420,7 +426,7 @@ const TABLE: &[Hint] = &[
     choice_hint!(
         "esker_chunk_rewrite",
         chunk_rewrite,
-        [("safe", Rewrite::Safe), ("in_place", Rewrite::InPlace)]
+        [("safe", Rewrite::Safe), ("in_place", Rewrite::InPlace), ("ordered", Rewrite::Ordered)]
     ),
     choice_hint!(
         "esker_chunk_refs",

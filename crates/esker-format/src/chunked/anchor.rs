@@ -1,8 +1,9 @@
 //! The scalar that stands for a chunked variable, and back.
 
 use super::end::end_of;
-use super::{DIMS, FILES, FILTERS, HEAP, RECORDS, REFS, SHAPE};
+use super::{BEGUN, DIMS, FILES, FILTERS, HEAP, RECORDS, REFS, SHAPE};
 use crate::error::SchemaError;
+use crate::header::Header;
 use crate::schema::{Attribute, DimId, NamedList, Owner, Schema, VarId, Variable};
 use crate::types::Version;
 use crate::values::Values;
@@ -170,7 +171,7 @@ pub fn from_file(schema: &Schema, anchors: &[(usize, Anchor, String)]) -> Schema
     if let Some(end) = end_of(&out) {
         out.vars.remove(end.0);
     }
-    for own in [HEAP, FILES] {
+    for own in [HEAP, FILES, BEGUN] {
         if let Some(position) = out.attrs.position(own) {
             out.attrs.remove(position);
         }
@@ -193,4 +194,51 @@ pub fn put_heap(schema: &mut Schema, begin: u64) -> Result<(), SchemaError> {
 pub fn put_records(schema: &mut Schema, var: VarId, records: u64) -> Result<(), SchemaError> {
     let values = address(schema.version, records);
     schema.put_attr(Owner::Var(var), RECORDS, values)
+}
+
+/// The records that a call has begun to write; `None` where files do not say.
+pub fn begun_of(schema: &Schema) -> Option<u64> {
+    schema.attr(Owner::Global, BEGUN).and_then(to_address)
+}
+
+/// Notes how many records there will be when a call has ended.
+pub fn put_begun(schema: &mut Schema, records: u64) -> Result<(), SchemaError> {
+    let values = address(schema.version, records);
+    schema.put_attr(Owner::Global, BEGUN, values)
+}
+
+/// Where in the header the eight bytes are that say how many records a call has begun to write.
+pub fn begun_field(header: &Header) -> Option<u64> {
+    begun_of(&header.schema)?;
+    let encoded = |records: u64| {
+        let mut header = header.clone();
+        put_begun(&mut header.schema, records).ok()?;
+        Some(header.encode())
+    };
+    let (none, all) = (encoded(0)?, encoded(i64::MAX as u64)?);
+    none.iter().zip(&all).position(|(a, b)| a != b).map(|at| at as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::header::{Alignment, DataLayout, NumRecs};
+
+    #[test]
+    fn the_records_that_are_begun_are_eight_bytes_of_every_header() {
+        for version in [Version::Cdf1, Version::Cdf2, Version::Cdf5] {
+            let mut schema = Schema::new(version);
+            schema.put_attr(Owner::Global, "before", Values::from("text")).unwrap();
+            put_begun(&mut schema, 3).unwrap();
+            schema.put_attr(Owner::Global, "behind", Values::from("text")).unwrap();
+            let layout = DataLayout::place(&schema, &Alignment::default()).unwrap();
+            let mut header = Header { schema, numrecs: NumRecs::Count(0), layout };
+            let mut bytes = header.encode();
+            let at = begun_field(&header).unwrap() as usize;
+            bytes[at..at + 8].copy_from_slice(&0x12_3456_7890u64.to_be_bytes());
+            put_begun(&mut header.schema, 0x12_3456_7890).unwrap();
+            assert_eq!(bytes, header.encode());
+            assert_eq!(begun_of(&header.schema), Some(0x12_3456_7890));
+        }
+    }
 }

@@ -11,7 +11,10 @@ mod grid;
 mod head;
 mod table;
 
-pub use anchor::{Anchor, from_file, heap_of, lengths, put_heap, put_records, to_file};
+pub use anchor::{
+    Anchor, begun_field, begun_of, from_file, heap_of, lengths, put_begun, put_heap, put_records,
+    to_file,
+};
 pub use end::{add_end, end_begin, end_field, end_of, without_end};
 pub use grid::{Grid, automatic_shape};
 pub use head::FileHead;
@@ -32,6 +35,8 @@ pub const HEAP: &str = "__chunk_heap";
 /// What the files of a sub-filed dataset are called: an attribute of the dataset.
 pub const FILES: &str = "__chunk_files";
 
+/// Records that a call has begun to write, more than there are after a kill: an attribute of the dataset.
+pub const BEGUN: &str = "__chunk_begun";
 /// The variable where the chunks of a file end.
 pub const END: &str = "__chunk_end";
 

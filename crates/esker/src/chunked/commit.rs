@@ -14,12 +14,13 @@ use super::{ChunkId, Chunked, ChunkedVar};
 use crate::base::broadcast_parts;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::hints::Rewrite;
 
 /// Holes that ranks are told of, at most.
 const HOLES: usize = 16 * 1024;
 
 impl ChunkedVar {
-    fn chain(&self) -> std::sync::MutexGuard<'_, Chain> {
+    pub(super) fn chain(&self) -> std::sync::MutexGuard<'_, Chain> {
         self.chain.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -261,6 +262,9 @@ impl Dataset {
         for [_, first, count, at] in blocks {
             write_block(file, *at, &Block { first: *first, count: *count, next: 0 })?;
         }
+        if self.base.hints.chunk_rewrite == Rewrite::Ordered {
+            file.file.sync()?;
+        }
         for of_var in blocks.chunk_by(|a, b| a[0] == b[0]) {
             let [number, first, ..] = of_var[0];
             let id = VarId(number as usize);
@@ -324,7 +328,7 @@ impl Dataset {
 }
 
 /// Makes a chunk one that was never written.
-fn forget_entry(var: &ChunkedVar, heap: HeapFile<'_>, number: u64) -> Result<()> {
+pub(super) fn forget_entry(var: &ChunkedVar, heap: HeapFile<'_>, number: u64) -> Result<()> {
     let Some(at) = var.chain().place(number) else { return Ok(()) };
     Ok(heap.file.write_at(heap.begin + at, &[0; Entry::LEN as usize])?)
 }

@@ -2,14 +2,14 @@
 
 use esker_codec::Pipeline;
 use esker_format::chunked::{
-    ALIGN, Anchor, Block, DIMS, END, FILES, FILTERS, FileHead, HEAP, RECORDS, REFS, SHAPE, add_end,
-    automatic_shape, end_begin, end_of, lengths, put_heap, to_file,
+    ALIGN, Anchor, BEGUN, Block, DIMS, END, FILES, FILTERS, FileHead, HEAP, RECORDS, REFS, SHAPE,
+    add_end, automatic_shape, begun_of, end_begin, end_of, lengths, put_begun, put_heap, to_file,
 };
 use esker_format::{Alignment, DataLayout, DimLen, Header, Owner, Schema, VarId, Variable};
 
 use super::files::{put_stem, stem_of};
 use super::heap::{Heap, room_for};
-use super::{Chunked, Chunking};
+use super::{Chunked, Chunking, too_large};
 use crate::base::Base;
 use crate::define::Define;
 use crate::error::{Error, Result};
@@ -73,6 +73,10 @@ pub(crate) fn physical(
     let mut refs: Vec<u64> = wanted.iter().map(|w| w.anchor.refs).collect();
     let mut file = to_file(schema, &anchors(&refs));
     put_heap(&mut file, 0).map_err(failed)?;
+    if wanted.iter().any(|w| w.chunking.grid.has_records) {
+        let begun = before.and_then(|(header, _, _)| begun_of(&header.schema));
+        put_begun(&mut file, begun.unwrap_or(0)).map_err(failed)?;
+    }
     let old = before.and_then(|(_, chunked, _)| chunked).map(|c| &c.heap);
     // What there is stays what it is.
     let stem = match (before, old) {
@@ -292,8 +296,13 @@ impl Define {
         if self.is_container() {
             return refuse("variables of a container of logs have no chunks".to_string());
         }
-        if let Err(why) = Chunking::new(&self.schema, variable, chunk, Pipeline::default()) {
-            return refuse(why);
+        match Chunking::new(&self.schema, variable, chunk, Pipeline::default()) {
+            Err(why) => return refuse(why),
+            Ok(chunking) => {
+                if let Some(why) = too_large(&chunking, self.base.hints.chunk_max) {
+                    return refuse(why);
+                }
+            }
         }
         match lengths(chunk) {
             Some(values) => self.put_attr(var, SHAPE, values),
@@ -352,7 +361,9 @@ impl Define {
             Err(Error::Chunked { path: path(), var, why })
         };
         match owner {
-            Owner::Global if own(&[HEAP, FILES]) && self.has_chunks() => refuse(String::new()),
+            Owner::Global if own(&[HEAP, FILES, BEGUN]) && self.has_chunks() => {
+                refuse(String::new())
+            }
             Owner::Var(var) if own(&[DIMS, SHAPE, FILTERS, REFS, RECORDS]) => {
                 let Some(variable) = self.schema.variable(var) else { return Ok(()) };
                 match self.is_chunked_in_file(&variable.name) {

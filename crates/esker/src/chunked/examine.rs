@@ -11,7 +11,7 @@ use esker_format::chunked::{ALIGN, Block, Entry};
 
 use super::files::is_absent;
 use super::tables::{HeapFile, Known, Trouble};
-use super::{Chunked, ChunkedVar};
+use super::{Chunked, ChunkedVar, too_large};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 
@@ -150,7 +150,12 @@ impl Dataset {
                 Some(Err(why)) => {
                     look.add(ChunkFaultKind::Anchor, VarId(number), None, (0, None), why.clone());
                 }
-                Some(Ok(found)) => look.tables(VarId(number), found)?,
+                Some(Ok(found)) => match too_large(&found.chunking, self.base.hints.chunk_max) {
+                    Some(why) => {
+                        look.add(ChunkFaultKind::Anchor, VarId(number), None, (0, None), why);
+                    }
+                    None => look.tables(VarId(number), found)?,
+                },
             }
         }
         look.overlaps();

@@ -161,12 +161,12 @@ impl SubFiles {
     pub(crate) fn read(
         &self,
         number: u32,
-        place: u64,
-        out: &mut [u8],
+        (place, size): (u64, u64),
+        out: &mut Vec<u8>,
         what: &str,
     ) -> Result<(), Trouble> {
         let file = self.data(number, what)?;
-        match HeapFile::new(&*file, 0).read(place, out, what) {
+        match HeapFile::new(&*file, 0).read_into(place, size, out, what) {
             Ok(()) => Ok(()),
             Err(Trouble::Store(error)) => Err(unread(error, what)),
             Err(Trouble::Damage(why)) => {

@@ -4,6 +4,7 @@
 //! element an address to plan with, `tables` says where a chunk is, `heap` where there is room,
 //! `policy` and `owners` who has which chunk, `write` and `read` are the roads.
 
+mod begun;
 mod commit;
 mod define;
 mod end;
@@ -21,11 +22,12 @@ mod stored;
 mod tables;
 mod write;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use esker_codec::{Chunk, Pipeline, Scratch};
 use esker_format::chunked::{
-    Anchor, Grid, RECORDS, end_of, from_file, heap_of, put_records, without_end,
+    Anchor, Grid, RECORDS, begun_of, end_of, from_file, heap_of, put_begun, put_records,
+    without_end,
 };
 use esker_format::{ExternalType, Header, Owner, Schema, VarId, Variable, values};
 
@@ -139,11 +141,25 @@ fn misplaced(header: &Header, begin: u64) -> Option<String> {
     Some(format!("the file says that its chunks begin at byte {begin}, {why}"))
 }
 
+/// Why chunks are too large to be held in memory, if they are.
+fn too_large(chunking: &Chunking, most: u64) -> Option<String> {
+    let bytes = chunking.chunk_bytes();
+    (bytes > most).then(|| {
+        format!(
+            "a chunk of it has {bytes} bytes in memory, more than the {most} that the hint \
+             esker_chunk_max allows: set the hint, or make the chunks smaller"
+        )
+    })
+}
+
 /// Whether two headers of a file differ at most in what changes when chunks are written: the records that each
 /// variable has, and where the chunks end.
 pub(crate) fn same_but_for_growth(a: &Header, b: &Header) -> bool {
     let still = |header: &Header| {
         let mut header = without_end(header);
+        if begun_of(&header.schema).is_some() {
+            let _ = put_begun(&mut header.schema, 0);
+        }
         let anchors = header.vars().filter(|(_, variable, _)| Anchor::of(variable).is_some());
         for id in anchors.map(|(id, _, _)| id).collect::<Vec<_>>() {
             // An attribute that is not there in one of them differs as ever.
@@ -190,6 +206,12 @@ pub(crate) struct Chunked {
     cuts: Mutex<Memo<SharedRuns>>,
     /// Whether records were written of a variable since its attribute was.
     pub(crate) grown: bool,
+    /// Records that the last call that was begun was to have; more than there are if it has failed.
+    begun: u64,
+    /// Where the header says so, once somebody has asked.
+    begun_at: OnceLock<Option<u64>>,
+    /// Whether what a failed call has left is being taken away.
+    mending: bool,
 }
 
 impl Chunked {
@@ -232,7 +254,7 @@ impl Chunked {
             });
             found.push(Some(parsed));
         }
-        let schema = from_file(schema, &seen);
+        let seen = from_file(schema, &seen);
         let grids = found.iter().map(|v| v.as_ref()?.as_ref().ok().map(ChunkedVar::grid));
         let space = Space::new(grids);
         let limit = header.layout.record_begin.zip(inside).map(|(records, begin)| {
@@ -242,18 +264,20 @@ impl Chunked {
         });
         let heap = Heap::new(begin.unwrap_or(0), None, limit);
         let (cache, scratch, buffers) = (Mutex::default(), Mutex::default(), Mutex::default());
-        let (vars, grown) = (found, false);
         Some(Box::new(Chunked {
-            vars,
+            vars: found,
             space,
-            schema,
+            begun: begun_of(&header.schema).unwrap_or(0),
+            schema: seen,
             heap,
             files,
             cache,
             scratch,
             buffers,
             cuts: Mutex::default(),
-            grown,
+            grown: false,
+            begun_at: OnceLock::new(),
+            mending: false,
         }))
     }
 
@@ -348,6 +372,7 @@ impl Dataset {
             chunked.heap = old.heap;
             chunked.files = old.files;
             chunked.grown = old.grown;
+            chunked.begun = old.begun;
             for (new, old) in chunked.vars.iter_mut().zip(old.vars) {
                 if let (Some(Ok(new)), Some(Ok(old))) = (new, old) {
                     new.anchor.records = old.anchor.records;
@@ -376,6 +401,7 @@ impl Dataset {
         requests: &mut Vec<Request<'_>>,
         ready: Result<()>,
     ) -> Result<()> {
+        self.forget_uncounted()?;
         let mut puts = self.take_chunked(requests);
         let mut gets = split_gets(&mut puts);
         // The others first: a wrong argument of any rank is known to all before anything moves.
@@ -398,6 +424,9 @@ impl Dataset {
 
     /// The road of one rank in a dataset with chunked variables.
     pub(crate) fn move_alone_mixed(&mut self, requests: &mut Vec<Request<'_>>) -> Result<()> {
+        if self.base.comm.size() == 1 {
+            self.forget_uncounted()?;
+        }
         let mut puts = self.take_chunked(requests);
         let mut gets = split_gets(&mut puts);
         let mut report = self.report;
@@ -437,6 +466,14 @@ impl Dataset {
         let (chunked, others) = requests.drain(..).partition(|r| self.is_chunked(r.var));
         *requests = others;
         chunked
+    }
+
+    /// Fails if a chunk is larger than what may be held of one: what a file says is not believed.
+    pub(crate) fn require_chunk_memory(&self, id: VarId, var: &ChunkedVar) -> Result<()> {
+        match too_large(&var.chunking, self.base.hints.chunk_max) {
+            None => Ok(()),
+            Some(why) => Err(self.chunk_error(id, why)),
+        }
     }
 
     /// Fails if there is no memory for what is selected.

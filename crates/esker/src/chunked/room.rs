@@ -47,9 +47,10 @@ impl Dataset {
             }
         };
         self.file_moved(committed.file, committed.renamed, header);
+        let mending = before.chunked.is_some_and(|chunked| chunked.mending);
         self.chunked = Chunked::of(&self.header, &self.base);
         if let Some(chunked) = &mut self.chunked {
-            chunked.heap = heap;
+            (chunked.heap, chunked.mending) = (heap, mending);
         }
         Ok(())
     }

@@ -21,6 +21,7 @@ impl Dataset {
         selection: &Selection,
         purpose: Purpose,
     ) -> Result<Checked> {
+        self.require_chunk_memory(id, var)?;
         let grid = var.grid();
         let Some(chunked) = &self.chunked else { return Err(Error::Garbled) };
         // With several records in a chunk, what a list is depends on its record.

@@ -62,6 +62,27 @@ impl<'f> HeapFile<'f> {
         path.map_or(String::new(), |path| format!(" of {}", path.display()))
     }
 
+    /// Reads so many bytes at a place of the heap into `out`, which becomes no longer than the file.
+    pub(crate) fn read_into(
+        &self,
+        place: u64,
+        bytes: u64,
+        out: &mut Vec<u8>,
+        what: &str,
+    ) -> Result<(), Trouble> {
+        // Not worth a look for little.
+        const LITTLE: u64 = 1 << 20;
+        let end = self.begin.saturating_add(place).saturating_add(bytes);
+        if bytes > LITTLE && end > self.file.len()? {
+            let (at, len) = (self.begin.saturating_add(place), self.file.len()?);
+            return Err(Trouble::Damage(format!(
+                "{what} is said to be at byte {at}, {bytes} bytes, but the file ends at {len}"
+            )));
+        }
+        out.resize(bytes as usize, 0);
+        self.read(place, out, what)
+    }
+
     /// Reads all of `out` at a place of the heap.
     pub(crate) fn read(&self, place: u64, out: &mut [u8], what: &str) -> Result<(), Trouble> {
         let at = self.begin.checked_add(place).filter(|at| *at <= i64::MAX as u64);

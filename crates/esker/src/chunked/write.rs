@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use esker_comm::{CommunicatorExt, ReduceOp, Reduction};
 use esker_format::RangeReport;
 use esker_format::chunked::Entry;
+use esker_store::File;
 
 use super::files::Own;
 use super::heap::{Heap, room_for};
@@ -92,13 +93,18 @@ impl Dataset {
         if comm.size() > 1 {
             comm.all_reduce(Reduction::U64(&mut numbers), ReduceOp::Max)?;
         }
-        let [records, most_units, existing] = numbers;
+        let [mut records, most_units, mut existing] = numbers;
         if most_units == 0 {
             return Ok(());
         }
+        let mending = self.chunked.as_ref().is_some_and(|chunked| chunked.mending);
+        if mending {
+            (records, existing) = (self.counted(), self.counted());
+        }
         report.phases.agree += clock.elapsed();
         let placed = loop {
-            match self.write_units(&plan, &units, existing, puts, report)? {
+            let begun = self.begin_records(records);
+            match self.write_units(&plan, &units, existing, puts, begun, report)? {
                 Written::Placed(placed) => break placed,
                 Written::NoRoom(needed) => self.make_room(needed)?,
             }
@@ -117,6 +123,9 @@ impl Dataset {
         }
         self.commit_chunks(&placed)?;
         report.phases.agree += clock.elapsed();
+        if mending {
+            return Ok(());
+        }
         self.note_records(puts);
         self.grow_together(records)
     }
@@ -128,6 +137,7 @@ impl Dataset {
         units: &[(u64, u64)],
         existing: u64,
         puts: &mut [Request<'_>],
+        begun: Result<()>,
         report: &mut Report,
     ) -> Result<Written> {
         let clock = Instant::now();
@@ -156,7 +166,7 @@ impl Dataset {
             report.phases.agree += clock.elapsed();
             report.write_strategy = Strategy::Exchanged;
             let ends = Ends { heap: &mut heap, own: own.as_mut() };
-            self.write_rounds(&chunked, ends, plan, &assigned, existing, puts, report)
+            self.write_rounds(&chunked, ends, plan, &assigned, existing, puts, begun, report)
         });
         if !matches!(written, Ok(Written::Placed(_))) {
             // What was written for nothing is written over; tables that are longer now stay so.
@@ -189,6 +199,7 @@ impl Dataset {
         assigned: &Assigned,
         existing: u64,
         puts: &mut [Request<'_>],
+        begun: Result<()>,
         report: &mut Report,
     ) -> Result<Written> {
         let tables = self.tables_file(chunked)?;
@@ -198,7 +209,7 @@ impl Dataset {
         let own = ends.own.as_ref().map(|own| own.file.clone());
         let target = own.as_deref().map_or(file, |own| HeapFile::new(own, 0));
         let mut placed: Vec<Placed> = Vec::new();
-        let mut failed: Option<Error> = None;
+        let mut failed: Option<Error> = begun.err();
         let mut missing: Option<u64> = None;
         let threads = self.chunk_threads();
         let apart = assigned.rounds > 1;
@@ -266,8 +277,30 @@ impl Dataset {
             note(writing.take().map(joined), &mut failed, report);
             Ok::<(), Error>(())
         })?;
-        self.base.agree(failed.map_or(Ok(()), Err))?;
+        let ordered = self.base.hints.chunk_rewrite == Rewrite::Ordered && missing.is_none();
+        let stored = failed.map_or(Ok(()), Err).and_then(|()| match ordered {
+            true => self.reach_disk(&*tables, own.as_deref()),
+            false => Ok(()),
+        });
+        self.base.agree(stored)?;
+        if ordered {
+            // What calls before this one have replaced was replaced on the disk.
+            ends.heap.synced();
+        }
         Ok(missing.map_or(Written::Placed(placed), Written::NoRoom))
+    }
+
+    /// Waits until this rank's chunks, and what was written before them, are on the disk.
+    fn reach_disk(&self, tables: &dyn File, own: Option<&dyn File>) -> Result<()> {
+        tables.sync()?;
+        if let Some(own) = own {
+            own.sync()?;
+            // The header is in another file.
+            if self.base.is_root() {
+                self.file.sync()?;
+            }
+        }
+        Ok(())
     }
 
     /// The pieces of a round, laid into the chunks that this rank owns. Collective.

@@ -91,6 +91,29 @@ fn shapes_that_do_not_fit_are_refused_at_once() {
 }
 
 #[test]
+fn chunks_that_are_larger_than_the_hint_are_refused_before_memory_is_taken() {
+    let store: Arc<dyn esker_store::Store> = Arc::new(esker_store::MemoryStore::default());
+    let mut hints = Hints::default();
+    hints.set("esker_chunk_max", "1073741824");
+    let options = CreateOptions::new().store(store.clone());
+    let mut def = Dataset::create("/large.nc", options.clone()).unwrap();
+    let x = def.add_dim("x", DimLen::Fixed(1 << 27)).unwrap();
+    let v = def.add_var("v", ExternalType::Float, &[x]).unwrap();
+    refused(def.set_chunks(v, &[1 << 27]), "esker_chunk_max");
+    drop(def);
+    let mut def = Dataset::create("/large.nc", options.hints(hints)).unwrap();
+    let x = def.add_dim("x", DimLen::Fixed(1 << 27)).unwrap();
+    let v = def.add_var("v", ExternalType::Float, &[x]).unwrap();
+    def.set_chunks(v, &[1 << 27]).unwrap();
+    def.enddef().unwrap().close().unwrap();
+    let open = || Dataset::open_with("/large.nc", OpenOptions::new().store(store.clone()));
+    let ds = open().unwrap();
+    refused(ds.get::<f32>(v, &Selection::element(&[5])), "esker_chunk_max");
+    let faults = ds.examine_chunks(&mut |_, _| ()).unwrap();
+    assert!(faults[0].what.contains("esker_chunk_max"), "{faults:?}");
+}
+
+#[test]
 fn what_a_file_has_keeps_its_chunks() {
     let mut def = in_memory();
     let x = def.add_dim("x", DimLen::Fixed(10)).unwrap();
