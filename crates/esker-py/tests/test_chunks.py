@@ -1,5 +1,6 @@
 """Chunked variables of classic files: NumPy sees arrays, and every tool sees a classic file."""
 
+import json
 import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
@@ -188,6 +189,25 @@ def test_the_sub_filed_form_is_a_folder(tmp_path):
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(ds))["v"][1], values[1])
     (tmp_path / "other").mkdir()
     assert not esker.is_dataset(tmp_path / "other")
+
+
+def test_a_hint_asks_for_references_at_close(tmp_path):
+    values = values_of("f4", (3, 18, 36))
+    for name, hints in (("one.nc", {}), ("folder", {"esker_chunk_files": "rank"})):
+        with esker.create(tmp_path / name, hints={**hints, "esker_chunk_refs": "json"}) as ds:
+            ds.create_variable("v", "f4", grid(ds), chunks=(1, 9, 9), filters="zstd,3")[:] = values
+        refs = json.loads((tmp_path / f"{name}.json").read_text())["refs"]
+        url, offset, size = refs["v/2.1.3"]
+        assert url == ("{{u}}" if name == "one.nc" else "{{c}}1") and offset > 0 and size > 0
+        again = esker.refs(tmp_path / name)
+        assert again.variables == {"v": 24} and not again.left_out
+    # What is in the way is an error of close, and the data are there.
+    (tmp_path / "safe.nc.json").mkdir()
+    with pytest.raises((OSError, ValueError), match="closed and whole"):
+        with esker.create(tmp_path / "safe.nc", hints={"esker_chunk_refs": "json"}) as ds:
+            ds.create_variable("v", "f4", grid(ds), chunks=(1, 9, 9))[:] = values
+    with esker.open(tmp_path / "safe.nc") as ds:
+        np.testing.assert_array_equal(ds["v"][:], values)
 
 
 def test_copies_are_chunked_and_contiguous(tmp_path):

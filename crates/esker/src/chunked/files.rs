@@ -105,7 +105,8 @@ impl SubFiles {
         if self.writable { Access::ReadWrite } else { Access::Read }
     }
 
-    fn tables_path(&self) -> PathBuf {
+    /// Where the tables are.
+    pub(super) fn tables_path(&self) -> PathBuf {
         self.path.with_file_name(format!("tables.{}", self.stem))
     }
 

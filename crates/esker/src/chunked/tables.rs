@@ -83,6 +83,11 @@ impl<'f> HeapFile<'f> {
         self.read(place, out, what)
     }
 
+    /// Which file the tables are in, for a sentence, if it is another one.
+    fn of_tables(&self) -> String {
+        self.others.map_or(String::new(), |o| format!(" of {}", o.tables_path().display()))
+    }
+
     /// Reads all of `out` at a place of the heap.
     pub(crate) fn read(&self, place: u64, out: &mut [u8], what: &str) -> Result<(), Trouble> {
         let at = self.begin.checked_add(place).filter(|at| *at <= i64::MAX as u64);
@@ -94,7 +99,8 @@ impl<'f> HeapFile<'f> {
         let n = self.file.read_at(at, out)?;
         if n < out.len() {
             return Err(Trouble::Damage(format!(
-                "{what} is said to be at byte {at}, {} bytes, but the file ends at {}",
+                "{what} is said to be at byte {at}{}, {} bytes, but the file ends at {}",
+                self.of_tables(),
                 out.len(),
                 at + n as u64
             )));
@@ -106,8 +112,8 @@ impl<'f> HeapFile<'f> {
         let mut bytes = [0; Block::LEN as usize];
         self.read(at, &mut bytes, "a block of its chunk table")?;
         Block::decode(&bytes).ok_or_else(|| {
-            let at = self.begin + at;
-            Trouble::Damage(format!("the block of its chunk table at byte {at} is damaged"))
+            let (at, of) = (self.begin + at, self.of_tables());
+            Trouble::Damage(format!("the block of its chunk table at byte {at}{of} is damaged"))
         })
     }
 }
@@ -154,9 +160,9 @@ impl Chain {
                 && block.first == self.covers()
                 && block.first.checked_add(block.count).is_some_and(|end| end <= 1 << 58);
             if !fits {
-                let at = heap.begin + at;
+                let (at, of) = (heap.begin + at, heap.of_tables());
                 return Err(Trouble::Damage(format!(
-                    "the block of its chunk table at byte {at} begins with chunk {} and has {}, \
+                    "the block of its chunk table at byte {at}{of} begins with chunk {} and has {}, \
                      where chunk {} should follow",
                     block.first,
                     block.count,
@@ -230,8 +236,8 @@ pub(crate) fn entries(
 }
 
 fn lost(heap: HeapFile<'_>, number: u64, at: u64) -> Trouble {
-    let at = heap.begin + at;
+    let (at, of) = (heap.begin + at, heap.of_tables());
     Trouble::Damage(format!(
-        "chunk {number}: its entry in the chunk table, at byte {at}, does not match its checksum"
+        "chunk {number}: its entry in the chunk table, at byte {at}{of}, does not match its checksum"
     ))
 }
