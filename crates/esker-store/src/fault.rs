@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use crate::{Access, CreateMode, File, Result, Store, StoreError};
+use crate::{File, FileLayer, Layer, Result, Store, StoreError};
 
 /// What happens at the chosen call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,64 +103,22 @@ impl Plan {
     }
 }
 
-impl<S: Store> Store for FaultyStore<S> {
-    fn open(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
-        self.wrap(path, self.inner.open(path, access)?)
+impl<S: Store> Layer for FaultyStore<S> {
+    fn below(&self) -> &dyn Store {
+        &self.inner
     }
 
-    fn create(&self, path: &Path, mode: CreateMode) -> Result<Arc<dyn File>> {
-        let file = self.plan.change(path, "create", || self.inner.create(path, mode))?;
-        self.wrap(path, file)
+    fn cover(&self, path: &Path, inner: Arc<dyn File>) -> Arc<dyn File> {
+        Arc::new(FaultyFile { path: path.to_path_buf(), inner, plan: self.plan.clone() })
     }
 
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.plan.change(from, "rename", || self.inner.rename(from, to))
-    }
-
-    fn publish(&self, from: &Path, to: &Path) -> Result<()> {
-        self.plan.change(from, "rename", || self.inner.publish(from, to))
-    }
-
-    fn create_dir(&self, path: &Path) -> Result<()> {
-        self.plan.change(path, "making the directory", || self.inner.create_dir(path))
-    }
-
-    fn is_dir(&self, path: &Path) -> Result<bool> {
-        self.inner.is_dir(path)
-    }
-
-    fn names_in(&self, directory: &Path) -> Result<Vec<String>> {
-        self.inner.names_in(directory)
-    }
-
-    fn remove_dir(&self, path: &Path) -> Result<()> {
-        self.plan.change(path, "remove", || self.inner.remove_dir(path))
-    }
-
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.plan.change(path, "remove", || self.inner.remove(path))
-    }
-
-    fn exists(&self, path: &Path) -> Result<bool> {
-        self.inner.exists(path)
-    }
-
-    fn resolve(&self, path: &Path) -> Result<PathBuf> {
-        self.inner.resolve(path)
-    }
-
-    fn copy_permissions(&self, from: &Path, to: &Path) -> Result<()> {
-        self.inner.copy_permissions(from, to)
-    }
-
-    fn sync_names(&self, path: &Path) -> Result<()> {
-        self.plan.change(path, "sync of the directory", || self.inner.sync_names(path))
-    }
-}
-
-impl<S: Store> FaultyStore<S> {
-    fn wrap(&self, path: &Path, inner: Arc<dyn File>) -> Result<Arc<dyn File>> {
-        Ok(Arc::new(FaultyFile { path: path.to_path_buf(), inner, plan: self.plan.clone() }))
+    fn change(
+        &self,
+        path: &Path,
+        action: &str,
+        call: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<()> {
+        self.plan.change(path, action, call)
     }
 }
 
@@ -171,12 +129,12 @@ struct FaultyFile {
     plan: Arc<Plan>,
 }
 
-impl File for FaultyFile {
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        self.inner.read_at(offset, buf)
+impl FileLayer for FaultyFile {
+    fn below(&self) -> &dyn File {
+        &*self.inner
     }
 
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         match self.plan.ask(&self.path, "write", true)? {
             Verdict::Go => self.inner.write_at(offset, bytes),
             Verdict::Half(error) => {
@@ -189,19 +147,11 @@ impl File for FaultyFile {
         }
     }
 
-    fn len(&self) -> Result<u64> {
-        self.inner.len()
-    }
-
-    fn set_len(&self, len: u64) -> Result<()> {
+    fn resize(&self, len: u64) -> Result<()> {
         self.plan.change(&self.path, "setting the length", || self.inner.set_len(len))
     }
 
-    fn sync(&self) -> Result<()> {
+    fn settle(&self) -> Result<()> {
         self.plan.change(&self.path, "sync", || self.inner.sync())
-    }
-
-    fn block_size(&self) -> u64 {
-        self.inner.block_size()
     }
 }

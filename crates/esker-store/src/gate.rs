@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use crate::{Access, CreateMode, File, Result, Store};
+use crate::{File, FileLayer, Layer, Result, Store};
 
 /// Wraps a store whose files' reads, writes and syncs wait as long as a gate is closed. So a test
 /// can tell what goes on while a device is slow, without being slow itself.
@@ -65,63 +65,15 @@ impl<S: Store> GatedStore<S> {
             state = self.gate.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
-
-    fn wrap(&self, path: &Path, inner: Arc<dyn File>) -> Arc<dyn File> {
-        Arc::new(GatedFile { path: path.to_path_buf(), inner, gate: self.gate.clone() })
-    }
 }
 
-impl<S: Store> Store for GatedStore<S> {
-    fn open(&self, path: &Path, access: Access) -> Result<Arc<dyn File>> {
-        self.inner.open(path, access).map(|f| self.wrap(path, f))
+impl<S: Store> Layer for GatedStore<S> {
+    fn below(&self) -> &dyn Store {
+        &self.inner
     }
 
-    fn create(&self, path: &Path, mode: CreateMode) -> Result<Arc<dyn File>> {
-        self.inner.create(path, mode).map(|f| self.wrap(path, f))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        self.inner.rename(from, to)
-    }
-
-    fn publish(&self, from: &Path, to: &Path) -> Result<()> {
-        self.inner.publish(from, to)
-    }
-
-    fn create_dir(&self, path: &Path) -> Result<()> {
-        self.inner.create_dir(path)
-    }
-
-    fn is_dir(&self, path: &Path) -> Result<bool> {
-        self.inner.is_dir(path)
-    }
-
-    fn names_in(&self, directory: &Path) -> Result<Vec<String>> {
-        self.inner.names_in(directory)
-    }
-
-    fn remove_dir(&self, path: &Path) -> Result<()> {
-        self.inner.remove_dir(path)
-    }
-
-    fn remove(&self, path: &Path) -> Result<()> {
-        self.inner.remove(path)
-    }
-
-    fn exists(&self, path: &Path) -> Result<bool> {
-        self.inner.exists(path)
-    }
-
-    fn resolve(&self, path: &Path) -> Result<PathBuf> {
-        self.inner.resolve(path)
-    }
-
-    fn copy_permissions(&self, from: &Path, to: &Path) -> Result<()> {
-        self.inner.copy_permissions(from, to)
-    }
-
-    fn sync_names(&self, path: &Path) -> Result<()> {
-        self.inner.sync_names(path)
+    fn cover(&self, path: &Path, inner: Arc<dyn File>) -> Arc<dyn File> {
+        Arc::new(GatedFile { path: path.to_path_buf(), inner, gate: self.gate.clone() })
     }
 }
 
@@ -132,31 +84,23 @@ struct GatedFile {
     gate: Arc<Gate>,
 }
 
-impl File for GatedFile {
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
+impl FileLayer for GatedFile {
+    fn below(&self) -> &dyn File {
+        &*self.inner
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         self.gate.pass(&self.path);
         self.inner.read_at(offset, buf)
     }
 
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+    fn write(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         self.gate.pass(&self.path);
         self.inner.write_at(offset, bytes)
     }
 
-    fn len(&self) -> Result<u64> {
-        self.inner.len()
-    }
-
-    fn set_len(&self, len: u64) -> Result<()> {
-        self.inner.set_len(len)
-    }
-
-    fn sync(&self) -> Result<()> {
+    fn settle(&self) -> Result<()> {
         self.gate.pass(&self.path);
         self.inner.sync()
-    }
-
-    fn block_size(&self) -> u64 {
-        self.inner.block_size()
     }
 }

@@ -4,7 +4,8 @@
 //! here knows of variables or ranks. [`LocalStore`] is the file system, [`MemoryStore`] keeps
 //! everything in memory and forgets what was not synced when a test says that the power went,
 //! and decorators add behaviour to any store: [`FaultyStore`] fails, tears or stops at a chosen
-//! call, [`CountingStore`] counts calls and bytes, [`GatedStore`] lets calls wait.
+//! call, [`CountingStore`] counts calls and bytes, [`GatedStore`] lets calls wait. A decorator is a
+//! [`Layer`] over a store and a [`FileLayer`] over its files, and says only what it changes.
 //!
 //! ```
 //! use esker_store::{Access, CreateMode, MemoryStore, Store};
@@ -28,6 +29,7 @@ mod error;
 mod fault;
 mod gate;
 mod lane;
+mod layer;
 mod local;
 mod memory;
 mod pool;
@@ -43,6 +45,7 @@ pub use error::{Result, StoreError};
 pub use fault::{Fault, FaultyStore};
 pub use gate::GatedStore;
 pub use lane::Lane;
+pub use layer::{FileLayer, Layer};
 pub use local::LocalStore;
 pub use memory::MemoryStore;
 pub use pool::ReadPool;

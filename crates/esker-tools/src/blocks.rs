@@ -42,16 +42,24 @@ pub fn blocks(shape: &[u64], most: u64) -> Blocks {
         *step = left.min(*len).max(1);
         left = if *step == *len { left / *step } else { 1 };
     }
-    let empty = shape.contains(&0);
-    Blocks { next: (!empty).then(|| vec![0; shape.len()]), step, shape: shape.to_vec() }
+    Blocks::of(shape, step)
 }
 
-/// See [`blocks`].
+/// Pieces of an array, all as long as a step but those at its edges. See [`blocks`].
 #[derive(Debug, Clone)]
 pub struct Blocks {
     next: Option<Vec<u64>>,
     step: Vec<u64>,
     shape: Vec<u64>,
+}
+
+impl Blocks {
+    /// The pieces of an array of this shape that begin at multiples of `step`, in the order of their
+    /// first elements.
+    pub(crate) fn of(shape: &[u64], step: Vec<u64>) -> Blocks {
+        let next = (!shape.contains(&0)).then(|| vec![0; shape.len()]);
+        Blocks { next, step, shape: shape.to_vec() }
+    }
 }
 
 impl Iterator for Blocks {

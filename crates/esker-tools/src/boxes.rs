@@ -1,11 +1,11 @@
 //! Boxes of an array that hold whole chunks.
 
-use crate::blocks::Block;
+use crate::blocks::Blocks;
 
 /// The boxes of an array of this shape, in the order of their first elements. Each begins at
 /// multiples of `unit` and has at most `most` elements, or one unit: whole rows of units where that
 /// fits, so that a contiguous file is read in long runs.
-pub(crate) fn boxes(shape: &[u64], unit: &[u64], most: u64) -> Boxes {
+pub(crate) fn boxes(shape: &[u64], unit: &[u64], most: u64) -> Blocks {
     let mut step: Vec<u64> =
         unit.iter().zip(shape).map(|(unit, len)| (*unit).min(*len).max(1)).collect();
     let mut elements = step.iter().fold(1u64, |n, len| n.saturating_mul(*len));
@@ -18,36 +18,7 @@ pub(crate) fn boxes(shape: &[u64], unit: &[u64], most: u64) -> Boxes {
             break;
         }
     }
-    let next = (!shape.contains(&0)).then(|| vec![0; shape.len()]);
-    Boxes { next, step, shape: shape.to_vec() }
-}
-
-/// See [`boxes`].
-#[derive(Debug)]
-pub(crate) struct Boxes {
-    next: Option<Vec<u64>>,
-    step: Vec<u64>,
-    shape: Vec<u64>,
-}
-
-impl Iterator for Boxes {
-    type Item = Block;
-
-    fn next(&mut self) -> Option<Block> {
-        let start = self.next.take()?;
-        let sizes = start.iter().zip(&self.step).zip(&self.shape);
-        let count = sizes.map(|((start, step), len)| (*step).min(len - start)).collect();
-        let mut after = start.clone();
-        for ((index, step), len) in after.iter_mut().zip(&self.step).zip(&self.shape).rev() {
-            *index = index.saturating_add(*step);
-            if *index < *len {
-                self.next = Some(after);
-                break;
-            }
-            *index = 0;
-        }
-        Some(Block { start, count })
-    }
+    Blocks::of(shape, step)
 }
 
 /// The unit to go through an array by that is stored in chunks of `from` and becomes one in chunks

@@ -122,9 +122,10 @@ impl Burst {
         let epoch = self.epoch;
         let pairs = self.pairs();
         let Some(last) = pairs.last_mut() else { return Ok(()) };
-        let appended = match last.is_full() && !last.beside {
+        // What a full device did not take is in memory, which is not to grow.
+        let appended = match last.is_full() {
             false => last.writer.append(put, step, epoch, None, report),
-            true => Err(full(base)),
+            true => Err(full(base, last.beside)),
         };
         let Err(error) = appended else { return Ok(()) };
         if !is_full(&error) || self.pairs().last().is_some_and(|pair| pair.beside) {
@@ -281,12 +282,16 @@ fn restart(pairs: &mut Vec<Pair>, base: &Base, epoch: u64, report: &mut Report) 
 }
 
 fn is_full(error: &Error) -> bool {
-    matches!(error, Error::Store(e) if e.kind() == std::io::ErrorKind::StorageFull)
+    matches!(error, Error::Store(error) if patient::is_full(error))
 }
 
-fn full(base: &Base) -> Error {
+fn full(base: &Base, beside: bool) -> Error {
     let kind = std::io::ErrorKind::StorageFull;
-    esker_store::StoreError::new(&base.hints.burst_dirname, "append", kind.into()).into()
+    let device = match beside {
+        false => base.hints.burst_dirname.clone().into(),
+        true => names::directory_of(&base.path),
+    };
+    esker_store::StoreError::new(device, "append", kind.into()).into()
 }
 
 impl Dataset {

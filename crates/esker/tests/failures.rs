@@ -14,7 +14,7 @@ use esker::{
 };
 use esker_comm::LaunchError;
 use esker_store::{
-    Access, CreateMode, Fault, FaultyStore, File, LocalStore, MemoryStore, Store, StoreError,
+    Fault, FaultyStore, File, FileLayer, Layer, LocalStore, MemoryStore, Store, StoreError,
 };
 use tempfile::TempDir;
 
@@ -631,85 +631,27 @@ struct Unreadable(Arc<AtomicBool>);
 #[derive(Debug)]
 struct UnreadableFile(Arc<dyn File>, Arc<AtomicBool>);
 
-impl Store for Unreadable {
-    fn open(&self, path: &Path, access: Access) -> esker_store::Result<Arc<dyn File>> {
-        let file = LocalStore.open(path, access)?;
-        Ok(Arc::new(UnreadableFile(file, self.0.clone())))
+impl Layer for Unreadable {
+    fn below(&self) -> &dyn Store {
+        &LocalStore
     }
 
-    fn create(&self, path: &Path, mode: CreateMode) -> esker_store::Result<Arc<dyn File>> {
-        let file = LocalStore.create(path, mode)?;
-        Ok(Arc::new(UnreadableFile(file, self.0.clone())))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> esker_store::Result<()> {
-        LocalStore.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> esker_store::Result<()> {
-        LocalStore.remove(path)
-    }
-
-    fn exists(&self, path: &Path) -> esker_store::Result<bool> {
-        LocalStore.exists(path)
-    }
-
-    fn publish(&self, from: &Path, to: &Path) -> esker_store::Result<()> {
-        LocalStore.publish(from, to)
-    }
-
-    fn create_dir(&self, path: &Path) -> esker_store::Result<()> {
-        LocalStore.create_dir(path)
-    }
-
-    fn is_dir(&self, path: &Path) -> esker_store::Result<bool> {
-        LocalStore.is_dir(path)
-    }
-
-    fn names_in(&self, directory: &Path) -> esker_store::Result<Vec<String>> {
-        LocalStore.names_in(directory)
-    }
-
-    fn remove_dir(&self, path: &Path) -> esker_store::Result<()> {
-        LocalStore.remove_dir(path)
-    }
-
-    fn resolve(&self, path: &Path) -> esker_store::Result<PathBuf> {
-        LocalStore.resolve(path)
-    }
-
-    fn copy_permissions(&self, from: &Path, to: &Path) -> esker_store::Result<()> {
-        LocalStore.copy_permissions(from, to)
-    }
-
-    fn sync_names(&self, path: &Path) -> esker_store::Result<()> {
-        LocalStore.sync_names(path)
+    fn cover(&self, _: &Path, file: Arc<dyn File>) -> Arc<dyn File> {
+        Arc::new(UnreadableFile(file, self.0.clone()))
     }
 }
 
-impl File for UnreadableFile {
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> esker_store::Result<usize> {
+impl FileLayer for UnreadableFile {
+    fn below(&self) -> &dyn File {
+        &*self.0
+    }
+
+    fn read(&self, offset: u64, buf: &mut [u8]) -> esker_store::Result<usize> {
         if self.1.load(Ordering::SeqCst) {
             let error = io::Error::other("the disk is broken (injected)");
             return Err(StoreError::new(Path::new("run.nc"), "read", error));
         }
         self.0.read_at(offset, buf)
-    }
-
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> esker_store::Result<()> {
-        self.0.write_at(offset, bytes)
-    }
-
-    fn len(&self) -> esker_store::Result<u64> {
-        self.0.len()
-    }
-
-    fn set_len(&self, len: u64) -> esker_store::Result<()> {
-        self.0.set_len(len)
-    }
-
-    fn sync(&self) -> esker_store::Result<()> {
-        self.0.sync()
     }
 }
 

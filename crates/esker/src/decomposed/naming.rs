@@ -61,6 +61,10 @@ pub(super) fn strangers(store: &dyn Store, path: &Path, own: Option<&Groups>) ->
     let stranger = |name: String| {
         let number = number_of(path, &name)?;
         let found = folder.join(&name);
+        if name.starts_with('.') && store.open(&found, Access::Read).ok()?.is_empty().ok()? {
+            // Killed before it said what it is.
+            return Some(found);
+        }
         let (identity, says) = marks(&schema_at(store, &found)?)?;
         let is_own = own.is_some_and(|own| own.identity() == identity && number < own.count());
         (says == number as u64 && !is_own).then_some(found)

@@ -256,14 +256,14 @@ fn ranks_of_a_node_share_two_files() {
     assert_eq!(ds.get::<f64>(VarId(0), &Selection::all()).unwrap(), [0.0, 1.0, 2.0, 3.0, 4.0]);
 }
 
-/// A burst buffer that takes so many bytes in each file.
-fn small_device(bb: &Path, bytes: u64) -> Arc<dyn Store> {
+/// A burst buffer that takes so many bytes in each log of payloads, or in every log.
+fn small_device(bb: &Path, bytes: u64, every: bool, kind: ErrorKind) -> Arc<dyn Store> {
     let bb = bb.to_path_buf();
     Arc::new(ChoosyStore {
         inner: LocalStore,
         refuses: Arc::new(move |path, offset, len| {
-            let is_data = path.starts_with(&bb) && path.extension().is_some_and(|e| e == "data");
-            (is_data && offset + len > bytes).then_some(ErrorKind::StorageFull)
+            let is_log = every || path.extension().is_some_and(|e| e == "data");
+            (path.starts_with(&bb) && is_log && offset + len > bytes).then_some(kind)
         }),
     })
 }
@@ -272,11 +272,16 @@ fn small_device(bb: &Path, bytes: u64) -> Arc<dyn Store> {
 fn a_full_device_is_no_failure_and_keeps_the_order() {
     let x = 50_000;
     for ranks in [1, 3] {
-        for bytes in [0, 300_000, 900_000] {
+        for (bytes, every, kind) in [
+            (0, false, ErrorKind::StorageFull),
+            (0, true, ErrorKind::StorageFull),
+            (300_000, false, ErrorKind::QuotaExceeded),
+            (900_000, false, ErrorKind::StorageFull),
+        ] {
             let dir = tempfile::tempdir().unwrap();
             let (path, bb) = (dir.path().join("run.nc"), dir.path().join("bb"));
             esker::launch(ranks, |comm| {
-                let store = small_device(&bb, bytes);
+                let store = small_device(&bb, bytes, every, kind);
                 let rank = comm.rank() as u64;
                 let (mut ds, f, t) = create_in(store, &path, x, hints(&bb, &[]), comm.clone());
                 // Alone: there is nobody to flush with.
@@ -294,6 +299,15 @@ fn a_full_device_is_no_failure_and_keeps_the_order() {
                 }
                 assert!(!ds.notes().is_empty());
                 assert!(ds.notes()[0].contains("full"), "{:?}", ds.notes());
+                // The next call that all make moves everything to the file, and the logs beside it go.
+                ds.put_all(f, &Selection::none(), &[0.0; 0]).unwrap();
+                comm.barrier().unwrap();
+                let other = Dataset::open(&path).unwrap();
+                let found: Vec<f64> = other.get(t, &Selection::slab(&[rank, 0], &[1, x])).unwrap();
+                assert_eq!((found[4], found[5]), (3.0 + 10.0 * rank as f64, -1.0));
+                let beside = names(dir.path());
+                assert!(beside.iter().all(|name| [&path, &bb].contains(&name)), "{beside:?}");
+                comm.barrier().unwrap();
                 // Together, each over the others.
                 for turn in 0..ranks as u64 {
                     let values = vec![turn as f64; x as usize];
@@ -317,6 +331,45 @@ fn a_full_device_is_no_failure_and_keeps_the_order() {
             // Nothing is left of the logs, also beside the file.
             assert_eq!(names(dir.path()), [path]);
         }
+    }
+}
+
+/// When there is no room anywhere, a program hears of it before memory is full too, and what it was
+/// told to be written is, once there is room.
+#[test]
+fn when_both_devices_are_full_writes_fail_and_nothing_is_lost() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, bb) = (dir.path().join("run.nc"), dir.path().join("bb"));
+    let no_room = Arc::new(AtomicBool::new(false));
+    let refuses = {
+        let no_room = no_room.clone();
+        move |path: &Path, _, _| {
+            let is_log = path.extension().is_some_and(|e| e == "data" || e == "meta");
+            (is_log && no_room.load(Ordering::SeqCst)).then_some(ErrorKind::StorageFull)
+        }
+    };
+    let store = Arc::new(ChoosyStore { inner: LocalStore, refuses: Arc::new(refuses) });
+    let (mut ds, _, t) = create_in(store, &path, 10_000, hints(&bb, &[]), solo());
+    ds.put(t, &Selection::slab(&[0, 0], &[1, 10_000]), &[0.0; 10_000]).unwrap();
+    no_room.store(true, Ordering::SeqCst);
+    let record = |turn: u64| Selection::slab(&[turn, 0], &[1, 10_000]);
+    let value = |turn: u64| vec![turn as f64; 10_000];
+    let put = |ds: &mut Dataset, turn: u64| ds.put(t, &record(turn), &value(turn));
+    let taken = (1..).take_while(|turn| put(&mut ds, *turn).is_ok()).count() as u64;
+    // Some 80 kB each: not more than is gathered anyway, in two logs.
+    assert!(taken < 30, "{taken} writes were kept in memory");
+    let error = put(&mut ds, taken + 1).unwrap_err().to_string();
+    assert!(error.contains(dir.path().to_str().unwrap()), "{error}");
+    for turn in 1..=taken {
+        assert_eq!(ds.get::<f64>(t, &record(turn)).unwrap(), value(turn));
+    }
+    no_room.store(false, Ordering::SeqCst);
+    ds.flush().unwrap();
+    put(&mut ds, taken + 1).unwrap();
+    ds.close().unwrap();
+    let ds = Dataset::open(&path).unwrap();
+    for turn in 0..=taken + 1 {
+        assert_eq!(ds.get::<f64>(t, &record(turn)).unwrap(), value(turn), "{turn}");
     }
 }
 
