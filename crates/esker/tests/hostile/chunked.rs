@@ -239,8 +239,10 @@ fn forged_attributes_give_data_or_errors() {
         let random = &mut Random(7_000_000 + round);
         let mut bytes = seeds[random.below(seeds.len())].clone();
         for _ in 0..1 + random.below(2) {
-            let name = match random.below(6) {
+            let name = match random.below(8) {
                 5 => "__chunk_heap",
+                6 => "__chunk_begun",
+                7 => "__chunk_end",
                 n => names[n],
             };
             let found = places(&bytes, name.as_bytes());
