@@ -61,7 +61,8 @@ impl Dataset {
             return Ok(());
         }
         let of_records = chunked.sound().filter(|(_, var)| var.grid().has_records);
-        let straddled = of_records.filter(|(_, var)| counted % var.grid().group_records() > 0);
+        let shared = |var: &ChunkedVar| !counted.is_multiple_of(var.grid().group_records());
+        let straddled = of_records.filter(|(_, var)| shared(var));
         let straddled: Vec<VarId> = straddled.map(|(id, _)| id).collect();
         chunked.mending = true;
         let mended = self.mend_records(counted, &straddled);

@@ -61,7 +61,9 @@ impl ChunkedVar {
         let what = format!("chunk {number}");
         match (entry.file, heap.others) {
             (0, None) => heap.read_into(entry.place, entry.size, stored, &what)?,
-            (1.., Some(others)) => others.read(entry.file, (entry.place, entry.size), stored, &what)?,
+            (1.., Some(others)) => {
+                others.read(entry.file, (entry.place, entry.size), stored, &what)?
+            }
             (file, _) => {
                 let what =
                     format!("chunk {number} is said to be in file {file}, which is not here");

@@ -266,9 +266,11 @@ fn forged_attributes_give_data_or_errors() {
         let mut files = seeds[random.below(seeds.len())].clone();
         let bytes = &mut files[0].1;
         for _ in 0..1 + random.below(2) {
-            let name = match random.below(7) {
+            let name = match random.below(9) {
                 5 => "__chunk_heap",
-                6 => "__chunk_files",
+                6 => "__chunk_begun",
+                7 => "__chunk_end",
+                8 => "__chunk_files",
                 n => names[n],
             };
             let found = places(bytes, name.as_bytes());
