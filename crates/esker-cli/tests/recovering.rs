@@ -93,3 +93,53 @@ fn a_wrong_call_is_exit_code_2_and_one_line() {
         assert_eq!(ended.err.lines().count(), 1, "{}", ended.err);
     }
 }
+
+/// Two ranks write a record of a variable in two sub-files.
+fn in_subfiles(path: &Path) {
+    esker::launch(2, |comm| {
+        let rank = comm.rank() as u64;
+        let mut hints = Hints::default();
+        hints.set("nc_num_subfiles", "2");
+        let options = CreateOptions::new().hints(hints).comm(comm.clone());
+        let mut def = Dataset::create(path, options).unwrap();
+        let time = def.add_dim("time", DimLen::Unlimited).unwrap();
+        let x = def.add_dim("x", DimLen::Fixed(4)).unwrap();
+        let map = def.add_decomposition(&[x], &Selection::slab(&[2 * rank], &[2])).unwrap();
+        let t = def.add_decomposed_var("t", ExternalType::Int, &[time], map).unwrap();
+        let mut ds = def.enddef().unwrap();
+        ds.put_all(t, &Selection::blob(&[0], &[1]), &[1, 2]).unwrap();
+        ds.close().unwrap();
+    });
+}
+
+#[test]
+fn sub_files_get_their_names_and_those_that_are_missing_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.nc");
+    in_subfiles(&path);
+    let file = path.to_str().unwrap();
+    let (named, grown) = (dir.path().join("run.1.nc"), dir.path().join(".run.1.nc.esker-new"));
+    fs::rename(&named, &grown).unwrap();
+    let found = || {
+        let ds = Dataset::open(&path).unwrap();
+        ds.get::<i32>(ds.var("t").unwrap(), &Selection::all()).unwrap()
+    };
+    assert_eq!(found(), [1, 2, 1, 2]);
+    let checked = good(&["check", file]);
+    assert!(checked.contains("subfile-name") && checked.contains("esker recover"), "{checked}");
+    assert!(good(&["recover", file, "--dry-run"]).contains("run.1.nc is to get its name"));
+    assert!(grown.exists());
+    assert!(good(&["recover", file]).contains("run.1.nc got its name"));
+    assert!(named.exists() && !grown.exists());
+    assert_eq!(found(), [1, 2, 1, 2]);
+    assert!(!good(&["check", file]).contains("subfile"));
+    fs::remove_file(&named).unwrap();
+    let ended = run(&["recover", file]);
+    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    let said = ended.out;
+    assert!(said.contains("missing: sub-file") && said.contains("run.1.nc"), "{said}");
+    let said = run(&["recover", file, "--json"]).out;
+    let json: serde_json::Value = serde_json::from_str(&said).unwrap();
+    assert_eq!(json["complete"], false);
+    assert!(json["subfiles"][0]["file"].as_str().unwrap().ends_with("run.1.nc"));
+}

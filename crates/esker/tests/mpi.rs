@@ -443,6 +443,38 @@ fn a_rank_that_is_killed_in_a_redefinition_leaves_the_old_or_the_new_dataset() {
 }
 
 #[test]
+fn a_rank_that_is_killed_while_sub_files_are_replaced_leaves_the_old_or_the_new_dataset() {
+    if !MPICH.is_here() {
+        return;
+    }
+    let _alone = alone();
+    let mut unfinished = 0;
+    for turn in 0..10u64 {
+        let dir = tempfile::tempdir().unwrap();
+        let job = killed(&["replace"], dir.path(), turn);
+        let (succeeded, ..) = job.end(Duration::from_secs(60));
+        assert!(!succeeded);
+        let done = number_in(&dir.path().join("synced")).unwrap();
+        let path = dir.path().join("run.nc");
+        let names = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        let growing = names.filter(|n| n.to_str().unwrap().ends_with(".esker-new")).count();
+        unfinished += usize::from(growing > 0);
+        let recovery = esker::recover(&path, &esker::RecoverOptions::new()).unwrap();
+        assert!(recovery.is_complete(), "turn {turn}: {recovery:?}");
+        let ds = Dataset::open(&path).unwrap();
+        let step = ds.schema().attrs.get("step").unwrap().values.get_f64(0).unwrap() as u64;
+        assert!(step == done || step == done + 1, "{step} after {done}");
+        assert_eq!(ds.subfiles().len() as u64, 1 + step % 4);
+        let found: Vec<i32> = ds.get(ds.var("v").unwrap(), &Selection::all()).unwrap();
+        let fill = |v: i32| step > done && v == -2_147_483_647;
+        assert!(found.iter().all(|v| *v == step as i32 || fill(*v)), "turn {turn}");
+        let report = check(&path, &CheckOptions::default(), &mut Unseen).unwrap();
+        assert_eq!(report.verdict(), Verdict::Valid, "{report:?}");
+    }
+    println!("{unfinished} of 10 ranks were killed while a new dataset was built");
+}
+
+#[test]
 fn a_killed_rank_leaves_what_was_synced() {
     if !MPICH.is_here() {
         return;

@@ -1,7 +1,7 @@
 //! bitshuffle: the first bits of all elements, then the second ones, and so on.
 
 use super::shuffle::whole_elements;
-use super::{BytesFilter, Described, Site, no_params, no_words};
+use super::{BytesFilter, Described};
 use crate::error::Result;
 use crate::scratch::Tools;
 
@@ -12,18 +12,6 @@ pub(crate) struct BitShuffle;
 impl Described for BitShuffle {
     fn name(&self) -> &'static str {
         NAME
-    }
-
-    fn parse(&self, words: &[&str]) -> std::result::Result<Vec<u64>, String> {
-        no_words(words)
-    }
-
-    fn show(&self, _params: &[u64]) -> String {
-        String::new()
-    }
-
-    fn check(&self, params: &[u64], _site: &Site<'_>) -> std::result::Result<(), String> {
-        no_params(params)
     }
 }
 

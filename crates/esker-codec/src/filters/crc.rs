@@ -1,6 +1,6 @@
 //! crc32c: the bytes, then their checksum.
 
-use super::{BytesFilter, Described, Site, no_params, no_words};
+use super::{BytesFilter, Described, Site};
 use crate::error::{CodecError, Result};
 use crate::scratch::Tools;
 
@@ -11,18 +11,6 @@ pub(crate) struct Crc32c;
 impl Described for Crc32c {
     fn name(&self) -> &'static str {
         NAME
-    }
-
-    fn parse(&self, words: &[&str]) -> std::result::Result<Vec<u64>, String> {
-        no_words(words)
-    }
-
-    fn show(&self, _params: &[u64]) -> String {
-        String::new()
-    }
-
-    fn check(&self, params: &[u64], _site: &Site<'_>) -> std::result::Result<(), String> {
-        no_params(params)
     }
 
     fn in_zarr(&self) -> bool {

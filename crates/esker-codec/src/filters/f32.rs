@@ -2,7 +2,7 @@
 
 use esker_format::ExternalType;
 
-use super::{Described, Site, ValuesFilter, no_params, no_words};
+use super::{Described, Site, ValuesFilter, no_params};
 use crate::elements::Elements;
 use crate::error::Result;
 use crate::real::fill_bits;
@@ -17,14 +17,6 @@ impl Described for F32 {
 
     fn is_lossless(&self, _params: &[u64]) -> bool {
         false
-    }
-
-    fn parse(&self, words: &[&str]) -> std::result::Result<Vec<u64>, String> {
-        no_words(words)
-    }
-
-    fn show(&self, _params: &[u64]) -> String {
-        String::new()
     }
 
     fn check(&self, params: &[u64], site: &Site<'_>) -> std::result::Result<(), String> {

@@ -2,7 +2,7 @@
 
 use lz4_flex::block;
 
-use super::{BytesFilter, Described, Site, no_params, no_words};
+use super::{BytesFilter, Described, Site, no_params};
 use crate::error::{CodecError, Result};
 use crate::scratch::Tools;
 
@@ -16,14 +16,6 @@ pub(crate) struct Lz4;
 impl Described for Lz4 {
     fn name(&self) -> &'static str {
         NAME
-    }
-
-    fn parse(&self, words: &[&str]) -> std::result::Result<Vec<u64>, String> {
-        no_words(words)
-    }
-
-    fn show(&self, _params: &[u64]) -> String {
-        String::new()
     }
 
     fn check(&self, params: &[u64], site: &Site<'_>) -> std::result::Result<(), String> {

@@ -102,18 +102,25 @@ impl Site<'_> {
     }
 }
 
-/// What every filter has: a name, parameters as text and numbers, and a judgement on chunks.
+/// What every filter has: a name, parameters as text and numbers (none, unless it says so), and a
+/// judgement on chunks.
 pub(crate) trait Described: Sync {
     fn name(&self) -> &'static str;
 
     /// Parameters from the words after the name; the error says what would be right.
-    fn parse(&self, words: &[&str]) -> std::result::Result<Vec<u64>, String>;
+    fn parse(&self, words: &[&str]) -> std::result::Result<Vec<u64>, String> {
+        no_words(words)
+    }
 
     /// The words after the name, each with its comma.
-    fn show(&self, params: &[u64]) -> String;
+    fn show(&self, _params: &[u64]) -> String {
+        String::new()
+    }
 
     /// Whether the parameters (which may come from a file) and the chunk suit the filter.
-    fn check(&self, params: &[u64], site: &Site<'_>) -> std::result::Result<(), String>;
+    fn check(&self, params: &[u64], _site: &Site<'_>) -> std::result::Result<(), String> {
+        no_params(params)
+    }
 
     /// The type that is stored.
     fn stored_type(&self, ty: ExternalType) -> ExternalType {
@@ -238,7 +245,7 @@ pub(crate) fn is_one_integer(
 }
 
 /// For filters without parameters.
-pub(crate) fn no_words(words: &[&str]) -> std::result::Result<Vec<u64>, String> {
+fn no_words(words: &[&str]) -> std::result::Result<Vec<u64>, String> {
     if words.is_empty() { Ok(Vec::new()) } else { Err("it takes no parameters".into()) }
 }
 

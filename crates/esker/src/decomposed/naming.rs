@@ -105,7 +105,8 @@ impl Replaced {
     pub(crate) fn remove_subfiles(&self, base: &Base, new: Option<&Groups>) {
         let (store, path) = (&*base.store, &base.path);
         if let Some(groups) = &self.0 {
-            for number in 0..groups.count() {
+            // Others take the place of the first ones, and perhaps just now.
+            for number in new.map_or(0, Groups::count)..groups.count() {
                 let named = subfile_path(path, number);
                 if is_marked(store, &named, groups.identity(), number) {
                     let _ = store.remove(&named);

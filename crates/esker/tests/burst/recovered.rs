@@ -105,6 +105,39 @@ fn a_damaged_frame_is_told_and_the_others_are_recovered() {
 }
 
 #[test]
+fn a_log_without_a_head_is_told_and_the_others_are_recovered() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, bb) = died(dir.path());
+    let log = log_of(&bb, 1, "meta");
+    let mut bytes = fs::read(&log).unwrap();
+    bytes[3] ^= 1;
+    fs::write(&log, bytes).unwrap();
+    let recovery = esker::recover(&path, &RecoverOptions::new().dir(&bb)).unwrap();
+    assert!(!recovery.is_complete() && !recovery.removed);
+    assert_eq!((recovery.missing, recovery.entries), (vec![1], 8));
+    let [damage] = &recovery.damages[..] else { panic!("{:?}", recovery.damages) };
+    assert!(damage.what.contains(log.to_str().unwrap()), "{}", damage.what);
+    assert!(damage.what.contains("no head"), "{}", damage.what);
+    let found: Vec<f64> = Dataset::open(&path).unwrap().get(VarId(0), &Selection::all()).unwrap();
+    assert_eq!((found[0], found[5999]), (10.0, 12.0));
+}
+
+#[test]
+fn logs_of_two_sessions_are_not_mixed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, first) = died(dir.path());
+    let kept = dir.path().join("kept");
+    fs::rename(&first, &kept).unwrap();
+    let (_, second) = died(dir.path());
+    let options = RecoverOptions::new().dir(&kept).dir(&second);
+    let before = fs::read(&path).unwrap();
+    let error = esker::recover(&path, &options).unwrap_err().to_string();
+    assert!(error.contains("logs of several sessions"), "{error}");
+    assert!(fs::read(&path).unwrap() == before, "nothing was replayed");
+    assert!(esker::recover(&path, &RecoverOptions::new().dir(&second)).unwrap().is_complete());
+}
+
+#[test]
 fn logs_of_every_node_are_found() {
     let dir = tempfile::tempdir().unwrap();
     let (path, bb) = died(dir.path());

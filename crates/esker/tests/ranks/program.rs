@@ -57,6 +57,7 @@ fn main() -> ExitCode {
                 }
             }
         }
+        ["replace", dir] => replace(&comm, Path::new(dir)),
         ["endless", dir] => endless(&comm, Path::new(dir)),
         ["endless-chunks", dir, files, victim, writes] => {
             let dies = (comm.rank() as u64 == number(victim)).then(|| number(writes));
@@ -116,7 +117,7 @@ const RECORD: u64 = 100_000;
 /// Writes record after record until it is killed. What is synced is told in a file.
 fn endless(comm: &Arc<dyn Communicator>, dir: &Path) {
     let (me, ranks) = (comm.rank() as u64, comm.size() as u64);
-    std::fs::write(dir.join(format!("pid.{me}")), std::process::id().to_string()).unwrap();
+    be_found(dir, me);
     let mut hints = Hints::default();
     hints.set("romio_cb_write", "enable");
     hints.set("cb_buffer_size", "65536");
@@ -136,9 +137,7 @@ fn endless(comm: &Arc<dyn Communicator>, dir: &Path) {
         ds.sync().unwrap();
         if me == 0 {
             // In one step, so that whoever looks sees a whole number.
-            let (new, name) = (dir.join("synced.new"), dir.join("synced"));
-            std::fs::write(&new, (step + 1).to_string()).unwrap();
-            std::fs::rename(new, name).unwrap();
+            tell(dir, step + 1);
         }
     }
 }
@@ -148,7 +147,7 @@ fn endless(comm: &Arc<dyn Communicator>, dir: &Path) {
 /// many records were promised.
 fn endless_log(comm: &Arc<dyn Communicator>, dir: &Path, files: &str) {
     let (me, ranks) = (comm.rank() as u64, comm.size() as u64);
-    std::fs::write(dir.join(format!("pid.{me}")), std::process::id().to_string()).unwrap();
+    be_found(dir, me);
     let mut hints = Hints::default();
     hints.set("esker_layout", "log");
     hints.set("esker_log_files", files);
@@ -168,9 +167,7 @@ fn endless_log(comm: &Arc<dyn Communicator>, dir: &Path, files: &str) {
         if step % 3 == 2 {
             ds.sync().unwrap();
             if me == 0 {
-                let (new, name) = (dir.join("synced.new"), dir.join("synced"));
-                std::fs::write(&new, (step + 1).to_string()).unwrap();
-                std::fs::rename(new, name).unwrap();
+                tell(dir, step + 1);
             }
         }
     }
@@ -213,18 +210,52 @@ fn endless_chunks(comm: &Arc<dyn Communicator>, dir: &Path, files: &str, dies: O
         drop(queue);
         ds.sync().unwrap();
         if me == 0 {
-            let (new, name) = (dir.join("synced.new"), dir.join("synced"));
-            std::fs::write(&new, (step + 1).to_string()).unwrap();
-            std::fs::rename(new, name).unwrap();
+            tell(dir, step + 1);
         }
     }
+}
+
+/// Makes a dataset anew until it is killed, each time in another number of sub-files. The attribute
+/// `step` says how often; all values are its, once they are written.
+fn replace(comm: &Arc<dyn Communicator>, dir: &Path) {
+    let me = comm.rank() as u64;
+    be_found(dir, me);
+    for step in 1i32.. {
+        let mut hints = Hints::default();
+        hints.set("nc_num_subfiles", &(1 + step % 4).to_string());
+        let options = CreateOptions::new().comm(comm.clone()).hints(hints);
+        let mut def = Dataset::create(dir.join("run.nc"), options).unwrap();
+        let x = def.add_dim("x", DimLen::Fixed(RECORD * comm.size() as u64)).unwrap();
+        let mine = Selection::slab(&[me * RECORD], &[RECORD]);
+        let map = def.add_decomposition(&[x], &mine).unwrap();
+        let v = def.add_decomposed_var("v", ExternalType::Int, &[], map).unwrap();
+        def.put_attr(esker::Owner::Global, "step", step).unwrap();
+        let mut ds = def.enddef().unwrap();
+        ds.put_all(v, &Selection::blob(&[], &[]), &vec![step; RECORD as usize]).unwrap();
+        ds.close().unwrap();
+        if me == 0 {
+            tell(dir, step);
+        }
+    }
+}
+
+/// Tells who is to be killed.
+fn be_found(dir: &Path, rank: u64) {
+    std::fs::write(dir.join(format!("pid.{rank}")), std::process::id().to_string()).unwrap();
+}
+
+/// Tells how far all ranks have come.
+fn tell(dir: &Path, step: impl std::fmt::Display) {
+    let (new, name) = (dir.join("synced.new"), dir.join("synced"));
+    std::fs::write(&new, step.to_string()).unwrap();
+    std::fs::rename(new, name).unwrap();
 }
 
 /// Redefines a dataset until it is killed: each time with a longer header, so that data move,
 /// and with a variable more. The attribute `step` says how often.
 fn redefine(comm: &Arc<dyn Communicator>, dir: &Path) {
     let (me, ranks) = (comm.rank() as u64, comm.size() as u64);
-    std::fs::write(dir.join(format!("pid.{me}")), std::process::id().to_string()).unwrap();
+    be_found(dir, me);
     let options = CreateOptions::new().comm(comm.clone());
     let mut def = Dataset::create(dir.join("run.nc"), options).unwrap();
     let t = def.add_dim("t", DimLen::Unlimited).unwrap();
@@ -244,9 +275,7 @@ fn redefine(comm: &Arc<dyn Communicator>, dir: &Path) {
         def.add_var(&format!("v{step}"), ExternalType::Int, &[t]).unwrap();
         ds = def.enddef().unwrap();
         if me == 0 {
-            let (new, name) = (dir.join("synced.new"), dir.join("synced"));
-            std::fs::write(&new, step.to_string()).unwrap();
-            std::fs::rename(new, name).unwrap();
+            tell(dir, step);
         }
     }
 }
