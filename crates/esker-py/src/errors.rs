@@ -68,6 +68,7 @@ fn system(py: Python<'_>, error: &StoreError) -> PyErr {
     let number = error.source.raw_os_error().or(match error.kind() {
         std::io::ErrorKind::NotFound => Some(2),
         std::io::ErrorKind::AlreadyExists => Some(libc_eexist()),
+        std::io::ErrorKind::IsADirectory => Some(21),
         _ => None,
     });
     match number {

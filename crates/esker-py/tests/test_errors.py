@@ -54,6 +54,27 @@ def test_names_that_are_not_there_bring_the_nearest(path):
             ds.rename_variable("nothing", "x")
 
 
+def test_what_newcomers_try_is_answered(cube, tmp_path):
+    path, values = cube
+    with esker.open(os.fsencode(path)) as ds:
+        assert ds["v"].shape == values.shape
+        with pytest.raises(TypeError, match="have names"):
+            ds[0]
+        with pytest.raises(AttributeError, match=r"ds\['v'\]"):
+            ds.v
+        with pytest.raises(AttributeError, match="nothing"):
+            ds.nothing
+    with pytest.raises(AttributeError):
+        ds.v
+    with pytest.raises(ValueError, match="only containers have versions"):
+        esker.open(path, version=1)
+    with pytest.raises(IsADirectoryError):
+        esker.open(tmp_path)
+    with esker.create(tmp_path / "times.nc") as ds:
+        with pytest.raises(TypeError, match="days since"):
+            ds.create_variable("time", "M8[ns]")
+
+
 def test_what_is_no_dataset_is_format_error(tmp_path):
     (tmp_path / "a.nc").write_bytes(b"\x89HDF\r\n\x1a\n")
     with pytest.raises(esker.FormatError, match="HDF5"):

@@ -212,9 +212,18 @@ class Dataset:
     def __getitem__(self, name: str) -> Variable:
         variable = self._variables.get(name)
         if variable is None:
+            if not isinstance(name, str):
+                raise TypeError(f"variables have names, as in ds['t']; {name!r} is not one")
             variable = Variable(self, self._handle.find_variable(name))
             self._variables[name] = variable
         return variable
+
+    def __getattr__(self, name: str) -> Any:
+        # Only called for what is not there.
+        hint = ""
+        if not name.startswith("_") and not self.closed and name in self:
+            hint = f"; the variable of this name is ds[{name!r}]"
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str):
@@ -395,6 +404,11 @@ def dtype_name(dtype: Any, variable: str) -> str:
         raise TypeError(
             f"variable {variable!r}: strings are chars along a dimension of their own; use dtype 'S1' and such a dimension"
         )
+    if made.kind in "mM":
+        raise TypeError(
+            f"variable {variable!r}: times are stored as numbers with an attribute such as units='days since 2000-01-01', "
+            f"not as {made}; xarray converts them (ds.esker.to_netcdf)"
+        )
     if made.kind == "b":
         return "i1"
     return f"{made.kind}{made.itemsize}"
@@ -441,7 +455,7 @@ def create(
     array([3., 2., 1.], dtype=float32)
     """
     handle = _esker.create(
-        os.fspath(path), format=format, layout=layout, clobber=clobber, fill=fill, hints=_hints(hints), comm=comm
+        os.fsdecode(path), format=format, layout=layout, clobber=clobber, fill=fill, hints=_hints(hints), comm=comm
     )
     _warn_of_hints(handle)
     return Dataset(handle, masked=masked)
@@ -466,7 +480,7 @@ def open(
     masked: whether variables give masked arrays.
     Other keywords are those of :func:`create`, for modes that create.
     """
-    path = os.fspath(path)
+    path = os.fsdecode(path)
     if mode == "a":
         mode = "r+" if os.path.exists(path) else "w"
         if mode == "r+":
@@ -482,5 +496,8 @@ def open(
         path, writable=mode == "r+", fill=fill, hints=_hints(hints), comm=comm, version=version
     )
     _warn_of_hints(handle)
+    if version is not None and handle.container_version is None:
+        handle.close()
+        raise ValueError(f"{path}: version={version}: only containers have versions")
     reopen = (os.path.abspath(path), masked, version) if mode == "r" and comm is None else None
     return Dataset(handle, masked=masked, reopen=reopen)
