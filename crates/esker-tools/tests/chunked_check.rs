@@ -169,8 +169,10 @@ fn a_cut_file_is_invalid() {
     let end = made.chunks[11].offset as usize + 1;
     made.bytes.truncate(end);
     let errors = made.errors();
-    assert_eq!(errors.len(), 1);
-    assert_eq!(errors[0].0, "chunk-place");
+    let codes: Vec<&str> = errors.iter().map(|error| error.0).collect();
+    // The variable that ends the chunks is gone, and a part of the last of them.
+    assert_eq!(codes, ["data-cut", "chunk-place"]);
+    assert_eq!(errors[0].1, "variable \"__chunk_end\"");
 }
 
 #[test]
