@@ -6,6 +6,7 @@
 
 mod commit;
 mod define;
+mod encode;
 mod examine;
 mod files;
 mod heap;
@@ -160,6 +161,8 @@ pub(crate) struct Chunked {
     scratch: Mutex<Vec<Scratch>>,
     /// Memory of chunks that were read: fresh memory costs as much as decoding into it.
     buffers: Mutex<Vec<Vec<u8>>>,
+    /// What threads encode chunks with.
+    benches: Mutex<Vec<encode::Bench>>,
     /// Lists of blocks that were cut before.
     cuts: Mutex<Memo<SharedRuns>>,
     /// Whether records were written of a variable since its attribute was.
@@ -222,6 +225,7 @@ impl Chunked {
             cache,
             scratch,
             buffers,
+            benches: Mutex::default(),
             cuts: Mutex::default(),
             grown,
         }))
