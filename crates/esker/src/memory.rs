@@ -138,6 +138,9 @@ impl FillBytes {
     }
 }
 
+/// Elements that are copied one by one.
+const FEW: usize = 4;
+
 /// Elements gathered at a time from strided memory.
 const GATHER: usize = 512;
 
@@ -187,6 +190,41 @@ impl<'b> Memory<'b> {
         }
     }
 
+    /// Does what [`Memory::pack`] does and tells so, if `out` has a few elements that all fit because
+    /// only the order of their bytes differs. Runs of a few elements are most of what irregular
+    /// decompositions have, and a call that can do everything costs more than they do.
+    #[inline]
+    pub(crate) fn pack_few(&self, element: u64, out: &mut [u8]) -> bool {
+        let Sides { external, memory, rules } = self.sides;
+        let width = external.size() as usize;
+        if out.len() > FEW * width || self.layout.strided.is_some() {
+            return false;
+        }
+        let start = element as usize * width;
+        match self.lent.bytes().get(start..start + out.len()) {
+            Some(source) if rules.is_copy(external, memory) => copy_swapped(source, out, width),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Does what [`Memory::unpack`] does and tells so, as [`Memory::pack_few`].
+    #[inline]
+    pub(crate) fn unpack_few(&mut self, element: u64, source: &[u8]) -> bool {
+        let Sides { external, memory, rules } = self.sides;
+        let width = external.size() as usize;
+        if source.len() > FEW * width || self.layout.strided.is_some() {
+            return false;
+        }
+        let Lent::Target(bytes) = &mut self.lent else { return false };
+        let start = element as usize * width;
+        match bytes.get_mut(start..start + source.len()) {
+            Some(target) if rules.is_copy(external, memory) => copy_swapped(source, target, width),
+            _ => return false,
+        }
+        true
+    }
+
     /// Puts the elements from `element` on, as many as fill `out`, into `out` in external form.
     pub(crate) fn pack(&self, element: u64, out: &mut [u8]) -> Result<RangeReport, ConvertError> {
         let Sides { external, memory, rules } = self.sides;
@@ -197,12 +235,6 @@ impl<'b> Memory<'b> {
         let Some(strided) = &self.layout.strided else {
             let start = element as usize * size;
             let source = &bytes[start..start + count * size];
-            // Runs of a few elements are most of what irregular decompositions have, and a
-            // call that can do everything costs more than they do.
-            if count <= 4 && rules.is_copy(external, memory) {
-                copy_swapped(source, out, width);
-                return Ok(RangeReport { elements: count as u64, ..RangeReport::default() });
-            }
             return encode(memory, source, external, out, fill, rules);
         };
         let mut report = RangeReport::default();
@@ -234,10 +266,6 @@ impl<'b> Memory<'b> {
         let Some(strided) = &self.layout.strided else {
             let start = element as usize * size;
             let target = &mut bytes[start..start + count * size];
-            if count <= 4 && rules.is_copy(external, memory) {
-                copy_swapped(source, target, width);
-                return Ok(RangeReport { elements: count as u64, ..RangeReport::default() });
-            }
             return decode(external, source, memory, target, rules);
         };
         let mut report = RangeReport::default();

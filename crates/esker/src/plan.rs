@@ -632,6 +632,14 @@ impl Sweep<'_, '_> {
             let entry = &entries[*number];
             let size = self.plan.sizes[entry.request as usize];
             let mut add = |piece: Piece| {
+                // Most lie within, and dividing by the size costs more than the rest.
+                if piece.offset >= start && piece.end() <= end {
+                    pieces.push(piece);
+                    return;
+                }
+                if piece.end() <= start {
+                    return;
+                }
                 let (from, to) = (piece.cut(start, size), piece.cut(end, size));
                 if from < to {
                     pieces.push(piece.part(from, to, size));

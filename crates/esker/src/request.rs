@@ -65,13 +65,21 @@ impl Gaps {
 }
 
 impl Request<'_> {
+    #[inline]
     pub(crate) fn pack(&mut self, element: u64, out: &mut [u8]) -> Result<()> {
+        if self.memory.pack_few(element, out) {
+            return Ok(());
+        }
         let report = self.memory.pack(element, out).map_err(Error::Unchecked)?;
         self.note(element, &report);
         Ok(())
     }
 
+    #[inline]
     pub(crate) fn unpack(&mut self, element: u64, source: &[u8]) -> Result<()> {
+        if self.memory.unpack_few(element, source) {
+            return Ok(());
+        }
         let report = self.memory.unpack(element, source).map_err(Error::Unchecked)?;
         self.note(element, &report);
         Ok(())

@@ -85,6 +85,18 @@ impl RunList {
         }
     }
 
+    /// Appends the list to a message, with room for the bytes of the runs behind it; gives where they
+    /// begin.
+    pub(crate) fn append(mut self, message: &mut Vec<u8>) -> usize {
+        self.close();
+        self.flush();
+        message.extend_from_slice(&(self.bytes.len() as u64).to_le_bytes());
+        message.extend_from_slice(&self.bytes);
+        let start = message.len();
+        message.resize(start + self.total as usize, 0);
+        start
+    }
+
     /// The message: the list, with room for the bytes of the runs behind it if `payload`. Gives
     /// it and where the payload begins. `message` is memory to use, whatever it holds.
     pub(crate) fn finish(mut self, payload: bool, mut message: Vec<u8>) -> (Vec<u8>, usize) {

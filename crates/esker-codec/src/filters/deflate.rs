@@ -13,6 +13,9 @@ pub(crate) struct Deflate;
 struct Contexts {
     compressor: Option<(i32, libdeflater::Compressor)>,
     decompressor: Option<libdeflater::Decompressor>,
+    /// Room for the longest stream so far: to clear as much behind every chunk's would cost more than
+    /// copying what is in it.
+    room: Vec<u8>,
 }
 
 impl Described for Deflate {
@@ -64,12 +67,13 @@ impl BytesFilter for Deflate {
                 contexts.compressor = Some((level, libdeflater::Compressor::new(kind)));
             }
             let Some((_, compressor)) = &mut contexts.compressor else { return Ok(()) };
-            let start = out.len();
-            out.resize(start + compressor.zlib_compress_bound(input.len()), 0);
+            let room = &mut contexts.room;
+            let bound = compressor.zlib_compress_bound(input.len());
+            room.resize(room.len().max(bound), 0);
             let written = compressor
-                .zlib_compress(input, &mut out[start..])
+                .zlib_compress(input, room)
                 .map_err(|error| CodecError::failed(NAME, error))?;
-            out.truncate(start + written);
+            out.extend_from_slice(room.get(..written).unwrap_or_default());
             Ok(())
         })
     }

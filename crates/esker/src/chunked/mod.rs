@@ -7,6 +7,7 @@
 mod begun;
 mod commit;
 mod define;
+mod encode;
 mod end;
 mod examine;
 mod files;
@@ -202,6 +203,8 @@ pub(crate) struct Chunked {
     scratch: Mutex<Vec<Scratch>>,
     /// Memory of chunks that were read: fresh memory costs as much as decoding into it.
     buffers: Mutex<Vec<Vec<u8>>>,
+    /// What threads encode chunks with.
+    benches: Mutex<Vec<encode::Bench>>,
     /// Lists of blocks that were cut before.
     cuts: Mutex<Memo<SharedRuns>>,
     /// Whether records were written of a variable since its attribute was.
@@ -274,6 +277,7 @@ impl Chunked {
             cache,
             scratch,
             buffers,
+            benches: Mutex::default(),
             cuts: Mutex::default(),
             grown: false,
             begun_at: OnceLock::new(),

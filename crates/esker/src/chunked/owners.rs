@@ -15,6 +15,10 @@ use crate::error::{Error, Result};
 /// Accesses that one home takes.
 const AT_HOME: u64 = 4 << 20;
 
+/// So few accesses are told to every rank, and each runs the policy: one message instead of three in
+/// turn, and as many reductions.
+const TOLD_TO_ALL: u64 = 16 << 10;
+
 /// A chunk that this rank has something of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Mine {
@@ -32,16 +36,21 @@ pub(crate) struct Assigned {
     pub(crate) owned: Vec<Vec<u64>>,
     /// Rounds that any rank needs.
     pub(crate) rounds: u64,
+    /// Ranks that own something.
+    pub(crate) owners: u64,
+    /// Whether ranks are known to have all bytes of the chunks together.
+    pub(crate) whole: bool,
 }
 
 /// Assigns the chunks that ranks have something of, each given by its address and this rank's
-/// bytes, in the order of addresses. Collective.
+/// bytes, in the order of addresses; all ranks together have `accesses` of them, at most, which all
+/// of them know. Collective.
 pub(crate) fn assign(
     comm: &dyn Communicator,
     space: &Space,
     mine: &[(u64, u64)],
-    buffer: u64,
-    weight: f64,
+    accesses: u64,
+    (buffer, weight): (u64, f64),
 ) -> Result<Assigned> {
     let bytes_of = |address: u64| space.chunk_at(address).map_or(0, |(_, _, bytes)| bytes);
     let me = comm.rank();
@@ -54,7 +63,10 @@ pub(crate) fn assign(
             list.iter().map(one).collect::<Vec<_>>()
         };
         let mine = owned.iter().enumerate().flat_map(of_round).collect();
-        return Ok(Assigned { mine, owned, rounds });
+        return Ok(Assigned { mine, owned, rounds, owners: 1, whole: false });
+    }
+    if accesses <= TOLD_TO_ALL {
+        return assign_few(comm, mine, bytes_of, (buffer, weight));
     }
     let accesses = comm.sum_u64(mine.len() as u64)?;
     let homes = accesses.div_ceil(AT_HOME).clamp(1, comm.size() as u64);
@@ -131,7 +143,59 @@ pub(crate) fn assign(
         return Err(Error::Garbled);
     }
     let rounds = comm.max_u64(owned.len() as u64)?;
-    Ok(Assigned { mine: found, owned, rounds })
+    let owners = comm.sum_u64(u64::from(!owned.is_empty()))?;
+    Ok(Assigned { mine: found, owned, rounds, owners, whole: false })
+}
+
+/// Every rank hears of all accesses and decides as one home would. Collective.
+fn assign_few(
+    comm: &dyn Communicator,
+    mine: &[(u64, u64)],
+    bytes_of: impl Fn(u64) -> u64,
+    (buffer, weight): (u64, f64),
+) -> Result<Assigned> {
+    let numbers: Vec<u64> = mine.iter().flat_map(|(address, bytes)| [*address, *bytes]).collect();
+    let mut seen: Vec<(u64, u32, u64)> = Vec::new();
+    for (rank, list) in comm.all_gather(Message::from_u64s(&numbers))?.iter().enumerate() {
+        let list = list.to_u64s();
+        let pairs = list.as_chunks::<2>().0.iter();
+        seen.extend(pairs.map(|[address, bytes]| (*address, rank as u32, *bytes)));
+    }
+    seen.sort_unstable();
+    let units = || seen.chunk_by(|a, b| a.0 == b.0);
+    let total = units().map(|unit| bytes_of(unit[0].0)).sum();
+    let mut assigner = Assigner::new(comm.size(), total, weight);
+    // What each owner has so far: rounds, and bytes in the last of them.
+    let mut filled: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
+    let mut assigned = Assigned::default();
+    let mut accesses = Vec::new();
+    for unit in units() {
+        let address = unit[0].0;
+        let bytes = bytes_of(address);
+        accesses.clear();
+        accesses.extend(unit.iter().map(|(_, rank, bytes)| (*rank, *bytes)));
+        let owner = assigner.owner(bytes, &accesses) as usize;
+        // As `in_rounds` does.
+        let (rounds, held) = filled.entry(owner).or_default();
+        if *rounds == 0 || held.saturating_add(bytes) > buffer {
+            (*rounds, *held) = (*rounds + 1, 0);
+        }
+        *held += bytes;
+        let round = *rounds - 1;
+        assigned.rounds = assigned.rounds.max(*rounds);
+        if owner == comm.rank() {
+            assigned.owned.resize_with(*rounds as usize, Vec::new);
+            if let Some(list) = assigned.owned.last_mut() {
+                list.push(address);
+            }
+        }
+        if accesses.iter().any(|(rank, _)| *rank as usize == comm.rank()) {
+            assigned.mine.push(Mine { address, owner, round });
+        }
+    }
+    assigned.owners = filled.len() as u64;
+    assigned.whole = seen.iter().map(|(_, _, bytes)| bytes).sum::<u64>() >= total;
+    Ok(assigned)
 }
 
 /// The rank that decides about a chunk.

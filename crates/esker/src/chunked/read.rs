@@ -1,9 +1,11 @@
 //! Reading: chunks are decoded once, and what requests want is taken out of them.
 
 use std::collections::{BTreeMap, HashMap};
+use std::iter::Peekable;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
+use std::vec::IntoIter;
 
 use esker_comm::{Message, ReduceOp, Reduction, Sending, Tag};
 use esker_format::chunked::Entry;
@@ -153,6 +155,14 @@ impl Dataset {
         (cores / self.base.comm.size()).max(1)
     }
 
+    /// Threads that a rank may use for the chunks that it owns: ranks that own none leave their cores to
+    /// the others. Collective.
+    pub(super) fn owner_threads(&self, assigned: &Assigned) -> Result<usize> {
+        let machine = self.machine()?;
+        let cores = machine.nodes.saturating_mul(machine.cores);
+        Ok(usize::try_from(cores / assigned.owners.max(1)).unwrap_or(usize::MAX).max(1))
+    }
+
     /// Forgets decoded chunks.
     pub(crate) fn forget_chunks(&mut self) {
         if let Some(chunked) = &mut self.chunked {
@@ -162,11 +172,12 @@ impl Dataset {
         }
     }
 
-    /// Decodes these chunks, by address, all in memory.
+    /// Decodes these chunks, by address, all in memory; `keep` puts them into the cache.
     fn decode_all(
         &self,
         chunked: &Chunked,
         units: &[u64],
+        (threads, keep): (usize, bool),
         report: &mut Report,
     ) -> Result<Vec<Decoded>> {
         let clock = Instant::now();
@@ -241,7 +252,7 @@ impl Dataset {
             }
             chunked.give_scratch(scratch);
         };
-        let threads = self.chunk_threads().min(todo.len());
+        let threads = threads.min(todo.len());
         match threads {
             0 => {}
             1 => work(),
@@ -259,7 +270,9 @@ impl Dataset {
             let (Some(values), Some(entry)) = (values.into_inner(), entries[*i]) else {
                 return Err(Error::Garbled);
             };
-            cache.put((ids[*i], entry), &values, most, &mut gone);
+            if keep {
+                cache.put((ids[*i], entry), &values, most, &mut gone);
+            }
             report.reads += 1;
             report.bytes_read += entry.size;
             out[*i] = Some(values);
@@ -285,7 +298,7 @@ impl Dataset {
         let units = touched(chunked, &extents);
         match together {
             true => self.read_shared(chunked, &plan, &units, requests, report),
-            false => self.read_own(chunked, &plan, &units, requests, report),
+            false => self.read_own(chunked, &plan, &units, true, requests, report),
         }
     }
 
@@ -294,6 +307,7 @@ impl Dataset {
         chunked: &Chunked,
         plan: &Plan<'_>,
         units: &[(u64, u64)],
+        keep: bool,
         requests: &mut [Request<'_>],
         report: &mut Report,
     ) -> Result<()> {
@@ -309,7 +323,7 @@ impl Dataset {
             };
             let now: Vec<u64> = rest.iter().take_while(fits).map(|(unit, _)| *unit).collect();
             rest = &rest[now.len()..];
-            let decoded = self.decode_all(chunked, &now, report)?;
+            let decoded = self.decode_all(chunked, &now, (self.chunk_threads(), keep), report)?;
             let clock = Instant::now();
             for (unit, values) in now.iter().zip(&decoded) {
                 let end = unit + values.len() as u64;
@@ -337,29 +351,32 @@ impl Dataset {
         let bytes_of = |unit: u64| chunked.space.chunk_at(unit).map_or(0, |(_, _, bytes)| bytes);
         let decoded: u64 = units.iter().map(|(unit, _)| bytes_of(*unit)).sum();
         let wanted: u64 = units.iter().map(|(_, bytes)| bytes).sum();
-        let mut sums = [decoded, wanted];
+        let mut sums = [decoded, wanted, units.len() as u64];
         let clock = Instant::now();
         if comm.size() > 1 {
             comm.all_reduce(Reduction::U64(&mut sums), ReduceOp::Sum)?;
         }
         report.phases.agree += clock.elapsed();
-        let [decoded, wanted] = sums;
+        let [decoded, wanted, accesses] = sums;
         if wanted == 0 {
             return Ok(());
         }
         if comm.size() == 1 || decoded.saturating_mul(100) < wanted.saturating_mul(SHARED) {
             report.read_strategy = Strategy::Direct;
-            let outcome = self.read_own(chunked, plan, units, requests, report);
+            let keep = wanted < decoded;
+            let outcome = self.read_own(chunked, plan, units, keep, requests, report);
             return self.base.agree(outcome);
         }
         report.read_strategy = Strategy::Exchanged;
         let clock = Instant::now();
-        let (buffer, weight) = (self.base.hints.chunk_buffer, self.penalty());
-        let assigned = owners::assign(comm, &chunked.space, units, buffer, weight)?;
+        let weights = (self.base.hints.chunk_buffer, self.penalty());
+        let assigned = owners::assign(comm, &chunked.space, units, accesses, weights)?;
         report.phases.agree += clock.elapsed();
+        let threads = self.owner_threads(&assigned)?;
         let mut failed = None;
         for round in 0..assigned.rounds {
-            let outcome = self.read_round(chunked, plan, &assigned, round, requests, report)?;
+            let this = (round, threads);
+            let outcome = self.read_round(chunked, plan, &assigned, this, requests, report)?;
             failed = failed.or(outcome);
         }
         report.rounds += assigned.rounds;
@@ -372,36 +389,30 @@ impl Dataset {
         chunked: &Chunked,
         plan: &Plan<'_>,
         assigned: &Assigned,
-        round: u64,
+        (round, threads): (u64, usize),
         requests: &mut [Request<'_>],
         report: &mut Report,
     ) -> Result<Option<Error>> {
         let comm = &*self.base.comm;
         let none = Vec::new();
         let owned = assigned.owned.get(round as usize).unwrap_or(&none);
+        let bytes_of = |unit: u64| chunked.space.chunk_at(unit).map_or(0, |(_, _, bytes)| bytes);
+        let all = || assigned.mine.iter().filter(|m| m.round == round);
         let mut sweep = plan.sweep();
-        let mut own: Vec<(u64, Taken<'_>)> = Vec::new();
-        let mut asked_of: Vec<(usize, Vec<Piece>)> = Vec::new();
+        let mut asked_of: BTreeMap<usize, Asked> = BTreeMap::new();
         let clock = Instant::now();
-        for mine in assigned.mine.iter().filter(|m| m.round == round) {
-            let bytes = chunked.space.chunk_at(mine.address).map_or(0, |(_, _, bytes)| bytes);
-            let (start, end) = (mine.address, mine.address + bytes);
-            if mine.owner == comm.rank() {
-                let taken = sweep.take_together(start, end, Overlap::Shared);
-                own.push((start, taken.into_owned()));
-                continue;
-            }
-            let pieces = sweep.take(start, end, Overlap::Shared);
-            match asked_of.iter_mut().find(|(rank, _)| *rank == mine.owner) {
-                Some((_, list)) => list.extend_from_slice(pieces),
-                None => asked_of.push((mine.owner, pieces.to_vec())),
+        for mine in all().filter(|m| m.owner != comm.rank()) {
+            let bytes = bytes_of(mine.address);
+            let pieces = sweep.take(mine.address, mine.address + bytes, Overlap::Shared);
+            let asked = asked_of.entry(mine.owner).or_default();
+            match is_asked_whole(pieces, bytes) {
+                true => asked.whole.push(mine.address),
+                false => asked.pieces.extend_from_slice(pieces),
             }
         }
         let mut messages = Vec::with_capacity(asked_of.len());
-        for (rank, pieces) in &asked_of {
-            let mut list = RunList::new(0);
-            pieces.iter().for_each(|p| list.push(Run { offset: p.offset, len: p.len }));
-            let message = Message::from(list.finish(false, Vec::new()).0);
+        for (rank, asked) in &asked_of {
+            let message = asked.message();
             report.messages += 1;
             report.message_bytes += message.len() as u64;
             messages.push((*rank, message));
@@ -410,34 +421,84 @@ impl Dataset {
         let clock = Instant::now();
         let asked = comm.sparse_exchange(messages)?;
         report.phases.exchange += clock.elapsed();
-        let (values, failed) = match self.decode_all(chunked, owned, report) {
-            Ok(values) => (values, None),
-            // The askers get some bytes all the same, and the error at the end.
-            Err(error) => (Vec::new(), Some(error)),
-        };
-        let mut sends = Vec::with_capacity(asked.len());
+        let mut answers = Vec::with_capacity(asked.len());
         for (rank, message) in &asked {
-            let (runs, _) = wire::open(message, 0).ok_or(Error::Garbled)?;
+            answers.push(Answer::to(*rank, message).ok_or(Error::Garbled)?);
+        }
+        let mut sends = Vec::with_capacity(asked.len());
+        let mut failed = None;
+        let mut own = all().filter(|m| m.owner == comm.rank()).peekable();
+        let mut sweep = plan.sweep();
+        let mut rest = &owned[..];
+        // What all ranks together have read, nobody is likely to ask for again.
+        let keep = !assigned.whole;
+        // A few chunks at a time, so that their memory is used again.
+        while !rest.is_empty() {
+            let count = how_many(rest, threads, bytes_of);
+            let (now, later) = rest.split_at(count);
+            rest = later;
+            let end = rest.first().copied().unwrap_or(u64::MAX);
+            let values = match self.decode_all(chunked, now, (threads, keep), report) {
+                Ok(values) => values,
+                // The askers get some bytes all the same, and the error at the end.
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    Vec::new()
+                }
+            };
             let clock = Instant::now();
-            let mut reply = Vec::with_capacity(runs.clone().map(|c| c.bytes() as usize).sum());
-            for run in runs.runs() {
-                append_run(&mut reply, run, owned, &values);
+            for answer in &mut answers {
+                let rank = answer.rank;
+                answer.take_out(now, end, &values, |address| {
+                    let at = now.binary_search(&address).map_err(|_| Error::Garbled)?;
+                    let zeros = || Arc::new(vec![0; bytes_of(address) as usize]);
+                    let whole = Message::from(values.get(at).cloned().unwrap_or_else(zeros));
+                    report.messages += 1;
+                    report.message_bytes += whole.len() as u64;
+                    sends.push(comm.isend(rank, REPLY, whole)?);
+                    Ok(())
+                })?;
             }
-            report.copied += reply.len() as u64;
-            report.messages += 1;
-            report.message_bytes += reply.len() as u64;
+            while let Some(mine) = own.next_if(|m| m.address < end) {
+                let at = now.binary_search(&mine.address).map_err(|_| Error::Garbled)?;
+                let Some(values) = values.get(at) else { continue };
+                let end = mine.address + values.len() as u64;
+                let taken = sweep.take_together(mine.address, end, Overlap::Shared);
+                taken.take_out(mine.address, values, requests)?;
+                report.copied += taken.bytes();
+            }
             report.phases.convert += clock.elapsed();
-            sends.push(comm.isend(*rank, REPLY, Message::from(reply))?);
+            let memory = values.iter().map(|v| v.len() as u64).sum::<u64>();
+            report.peak_memory = report.peak_memory.max(memory);
+            values.into_iter().for_each(|values| chunked.give_buffer(values));
         }
-        let clock = Instant::now();
-        if failed.is_none() {
-            for (address, taken) in &own {
-                let at = owned.binary_search(address).map_err(|_| Error::Garbled)?;
-                taken.take_out(*address, &values[at], requests)?;
+        for Answer { rank, pieces, .. } in answers {
+            if !pieces.is_empty() {
+                report.copied += pieces.len() as u64;
+                report.messages += 1;
+                report.message_bytes += pieces.len() as u64;
+                sends.push(comm.isend(rank, REPLY, Message::from(pieces))?);
             }
         }
-        report.phases.convert += clock.elapsed();
-        for (rank, pieces) in &asked_of {
+        // Whole chunks in the order of the plan; each owner sends in that order too.
+        let mut sweep = plan.sweep();
+        for mine in all().filter(|m| m.owner != comm.rank()) {
+            let asked = asked_of.get(&mine.owner).ok_or(Error::Garbled)?;
+            if asked.whole.binary_search(&mine.address).is_err() {
+                continue;
+            }
+            let bytes = bytes_of(mine.address);
+            let clock = Instant::now();
+            let receiving = comm.irecv_sized(mine.owner, REPLY, bytes as usize)?;
+            let chunk = receiving.wait()?.message;
+            report.phases.exchange += clock.elapsed();
+            let clock = Instant::now();
+            let taken = sweep.take_together(mine.address, mine.address + bytes, Overlap::Shared);
+            taken.take_out(mine.address, &chunk, requests)?;
+            report.copied += taken.bytes();
+            report.phases.convert += clock.elapsed();
+        }
+        for (rank, Asked { pieces, .. }) in asked_of.iter().filter(|(_, a)| !a.pieces.is_empty()) {
             let length = taken::union_len(pieces);
             let clock = Instant::now();
             let reply = comm.irecv_sized(*rank, REPLY, length as usize)?.wait()?.message;
@@ -448,8 +509,6 @@ impl Dataset {
             report.phases.convert += clock.elapsed();
         }
         Sending::wait_all(sends)?;
-        let memory = values.iter().map(|v| v.len() as u64).sum();
-        report.peak_memory = report.peak_memory.max(memory);
         Ok(failed)
     }
 
@@ -459,13 +518,116 @@ impl Dataset {
     }
 }
 
-/// Appends the bytes of a run, which may lie in several chunks; zeros where they are not known.
-fn append_run(out: &mut Vec<u8>, run: Run, owned: &[u64], values: &[Decoded]) {
+/// What a rank wants of chunks that another one owns.
+#[derive(Debug, Default)]
+struct Asked {
+    /// Chunks that it takes pieces out of itself, by address.
+    whole: Vec<u64>,
+    /// Pieces of the others.
+    pieces: Vec<Piece>,
+}
+
+/// Bytes that can be sent in the time that a run takes which is told, found and copied for itself:
+/// 40 ns at 4 GB/s.
+const RUN: u64 = 160;
+
+/// A chunk that is sent whole is a message of its own, which should not be a short one.
+const LONG: u64 = 64 << 10;
+
+/// Whether the owner of a chunk should send all of it to one who wants these pieces.
+fn is_asked_whole(pieces: &[Piece], bytes: u64) -> bool {
+    if bytes < LONG {
+        return false;
+    }
+    let wanted: u64 = pieces.iter().map(|p| p.len).sum();
+    bytes <= wanted.saturating_add(RUN * pieces.len() as u64)
+}
+
+impl Asked {
+    /// How many chunks are wanted whole, their addresses, then the runs of pieces.
+    fn message(&self) -> Message {
+        let numbers = [self.whole.len() as u64].into_iter().chain(self.whole.iter().copied());
+        let mut message: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
+        let mut list = RunList::new(0);
+        self.pieces.iter().for_each(|p| list.push(Run { offset: p.offset, len: p.len }));
+        message.append(&mut list.finish(false, Vec::new()).0);
+        Message::from(message)
+    }
+}
+
+/// What another rank has asked for, as far as it was not found yet.
+struct Answer<'m> {
+    rank: usize,
+    /// Chunks that it wants whole, by address.
+    whole: Peekable<IntoIter<u64>>,
+    runs: wire::RunsOf<'m>,
+    /// What is left of the run that was looked at last.
+    open: Option<Run>,
+    /// The bytes of the runs so far.
+    pieces: Vec<u8>,
+}
+
+impl<'m> Answer<'m> {
+    fn to(rank: usize, message: &'m [u8]) -> Option<Answer<'m>> {
+        let (count, rest) = message.split_first_chunk::<8>()?;
+        let bytes = u64::from_le_bytes(*count).checked_mul(8)?;
+        let (whole, list) = rest.split_at_checked(usize::try_from(bytes).ok()?)?;
+        let whole = whole.as_chunks::<8>().0.iter().map(|n| u64::from_le_bytes(*n));
+        let whole = whole.collect::<Vec<u64>>().into_iter().peekable();
+        let (runs, _) = wire::open(list, 0)?;
+        let len = runs.clone().map(|run| run.len as usize).sum();
+        Some(Answer { rank, whole, runs, open: None, pieces: Vec::with_capacity(len) })
+    }
+
+    /// Takes what is wanted out of these chunks, behind which the next one begins at `end`.
+    fn take_out(
+        &mut self,
+        chunks: &[u64],
+        end: u64,
+        values: &[Decoded],
+        mut send: impl FnMut(u64) -> Result<()>,
+    ) -> Result<()> {
+        while let Some(address) = self.whole.next_if(|address| *address < end) {
+            send(address)?;
+        }
+        let mut number = 0;
+        while let Some(run) = self.open.take().or_else(|| self.runs.next()) {
+            if run.offset >= end {
+                self.open = Some(run);
+                return Ok(());
+            }
+            let here = Run { len: run.end().min(end) - run.offset, ..run };
+            append_run(&mut self.pieces, here, chunks, values, &mut number);
+            if here.end() < run.end() {
+                self.open = Some(Run { offset: end, len: run.end() - end });
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// How many of these chunks are decoded at a time: as few as keep all threads busy.
+fn how_many(chunks: &[u64], threads: usize, bytes_of: impl Fn(u64) -> u64) -> usize {
+    const LITTLE: u64 = 2 << 20;
+    let mut held = 0;
+    let full = chunks.iter().position(|chunk| {
+        held += bytes_of(*chunk);
+        held > LITTLE.saturating_mul(threads as u64)
+    });
+    full.map_or(chunks.len(), |n| n.max(threads).max(1)).min(chunks.len())
+}
+
+/// Appends the bytes of a run, which may lie in several chunks; zeros where they are not known. `next`
+/// is the number of a chunk that the runs before it have come to.
+fn append_run(out: &mut Vec<u8>, run: Run, owned: &[u64], values: &[Decoded], next: &mut usize) {
     let (mut at, end) = (run.offset, run.end());
     while at < end {
-        let found = owned.partition_point(|start| *start <= at).checked_sub(1);
-        let chunk = found.and_then(|i| Some((owned[i], values.get(i)?)));
-        match chunk.filter(|(start, values)| at < start + values.len() as u64) {
+        while owned.get(*next + 1).is_some_and(|start| *start <= at) {
+            *next += 1;
+        }
+        let chunk = owned.get(*next).filter(|start| **start <= at).zip(values.get(*next));
+        match chunk.filter(|(start, values)| at < **start + values.len() as u64) {
             Some((start, values)) => {
                 let from = (at - start) as usize;
                 let n = (end - at).min(values.len() as u64 - from as u64);

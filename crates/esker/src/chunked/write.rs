@@ -2,48 +2,34 @@
 
 use std::collections::BTreeMap;
 use std::mem;
-use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use esker_comm::{CommunicatorExt, ReduceOp, Reduction};
+use esker_comm::{CommunicatorExt, Message, ReduceOp, Reduction};
 use esker_format::RangeReport;
 use esker_format::chunked::Entry;
 use esker_store::File;
 
+use super::encode::{Batch, Encoded, Encoder, Failed, Notes, Round, append_section};
 use super::files::Own;
 use super::heap::{Heap, room_for};
-use super::once::Treat;
 use super::owners::{self, Assigned};
 use super::read::touched;
-use super::tables::{HeapFile, Trouble};
+use super::tables::HeapFile;
 use super::{ChunkId, Chunked};
 use crate::dataset::Dataset;
 use crate::engine::{count, detach_extents};
 use crate::error::{Error, Result};
-use crate::exchange;
 use crate::hints::Rewrite;
-use crate::plan::{Overlap, Piece, Plan};
+use crate::plan::{Overlap, Plan};
 use crate::report::{Report, Strategy, Tally};
 use crate::request::Request;
-use crate::taken::Taken;
-use crate::window::Window;
-use crate::wire;
 
 /// Stored chunks that are written at once, in bytes, where they lie side by side.
 const AT_ONCE: usize = 4 << 20;
 
-/// A chunk that was encoded.
-struct Encoded {
-    id: ChunkId,
-    /// What the table says of it until now.
-    old: Option<Entry>,
-    stored: Vec<u8>,
-    mask: u16,
-    crc32c: u32,
-    /// Whether values of it have been through a filter that does not settle.
-    changed: bool,
-}
+/// So many bytes side by side are written as they are, fewer together with what is before and behind.
+const APART: usize = 256 << 10;
 
 /// A chunk that has its place.
 #[derive(Debug, Clone, Copy)]
@@ -67,9 +53,7 @@ enum Written {
     NoRoom(u64),
 }
 
-/// What a round has made of its chunks, and how long it took.
-type Round = (Vec<Encoded>, Option<(ChunkId, Trouble)>, Duration);
-type Encoding<'s> = ScopedJoinHandle<'s, Round>;
+type Encoding<'s> = ScopedJoinHandle<'s, (Round, Duration)>;
 type Writing<'s> = ScopedJoinHandle<'s, (Result<()>, Tally, Duration)>;
 
 impl Dataset {
@@ -102,9 +86,11 @@ impl Dataset {
             (records, existing) = (self.counted(), self.counted());
         }
         report.phases.agree += clock.elapsed();
+        let accesses = most_units.saturating_mul(comm.size() as u64);
         let placed = loop {
             let begun = self.begin_records(records);
-            match self.write_units(&plan, &units, existing, puts, begun, report)? {
+            let wanted = (&units[..], accesses);
+            match self.write_units(&plan, wanted, existing, puts, begun, report)? {
                 Written::Placed(placed) => break placed,
                 Written::NoRoom(needed) => self.make_room(needed)?,
             }
@@ -134,7 +120,7 @@ impl Dataset {
     fn write_units(
         &mut self,
         plan: &Plan<'_>,
-        units: &[(u64, u64)],
+        (units, accesses): (&[(u64, u64)], u64),
         existing: u64,
         puts: &mut [Request<'_>],
         begun: Result<()>,
@@ -150,8 +136,8 @@ impl Dataset {
         let mut heap = mem::take(&mut chunked.heap);
         let mut before = heap.clone();
         let written = shared.and_then(|()| {
-            let (buffer, weight) = (self.base.hints.chunk_buffer, self.penalty());
-            let assigned = owners::assign(&*comm, &chunked.space, units, buffer, weight)?;
+            let weights = (self.base.hints.chunk_buffer, self.penalty());
+            let assigned = owners::assign(&*comm, &chunked.space, units, accesses, weights)?;
             report.rounds += assigned.rounds;
             if chunked.has_records() {
                 // Before anything else, so that entries find their places when chunks are written.
@@ -166,7 +152,8 @@ impl Dataset {
             report.phases.agree += clock.elapsed();
             report.write_strategy = Strategy::Exchanged;
             let ends = Ends { heap: &mut heap, own: own.as_mut() };
-            self.write_rounds(&chunked, ends, plan, &assigned, existing, puts, begun, report)
+            let who = (&assigned, units);
+            self.write_rounds(&chunked, ends, plan, who, existing, puts, begun, report)
         });
         if !matches!(written, Ok(Written::Placed(_))) {
             // What was written for nothing is written over; tables that are longer now stay so.
@@ -196,7 +183,7 @@ impl Dataset {
         chunked: &Chunked,
         mut ends: Ends<'_>,
         plan: &Plan<'_>,
-        assigned: &Assigned,
+        (assigned, units): (&Assigned, &[(u64, u64)]),
         existing: u64,
         puts: &mut [Request<'_>],
         begun: Result<()>,
@@ -211,52 +198,64 @@ impl Dataset {
         let mut placed: Vec<Placed> = Vec::new();
         let mut failed: Option<Error> = begun.err();
         let mut missing: Option<u64> = None;
-        let threads = self.chunk_threads();
         let apart = assigned.rounds > 1;
         // Not where a later round may find no room: all of it is done again then, and needs what the
         // chunks were.
         let in_place = self.base.hints.chunk_rewrite == Rewrite::InPlace
             && (!apart || ends.heap.limit.is_none());
-        let mut spare: Vec<Window> = Vec::new();
+        let threads = self.owner_threads(assigned)?;
+        let mut notes = Notes::default();
+        let shared: &[Request<'_>] = puts;
+        let encoder = Encoder { chunked, heap: file, plan, puts: shared, existing, threads };
+        let encode = |batch: Batch| {
+            let clock = Instant::now();
+            (encoder.encode(&batch), clock.elapsed())
+        };
+        let encode = &encode;
         thread::scope(|scope| {
             let mut encoding: Option<Encoding<'_>> = None;
             let mut writing: Option<Writing<'_>> = None;
             for round in 0..=assigned.rounds {
-                let windows = match round < assigned.rounds {
+                let batch = match round < assigned.rounds {
                     false => None,
                     true => {
-                        Some(self.gather(chunked, plan, assigned, round, puts, &mut spare, report)?)
+                        let who = (assigned, units);
+                        Some(self.gather(chunked, plan, who, round, shared, &mut notes, report)?)
                     }
-                };
-                let encode = |windows: Vec<Window>| {
-                    let clock = Instant::now();
-                    let (encoded, trouble) = encode_all(chunked, file, windows, existing, threads);
-                    (encoded, trouble, clock.elapsed())
                 };
                 // What was gathered in the round before is encoded by now.
                 let mut finished = encoding.take().map(joined);
-                match windows {
-                    Some(windows) if apart => encoding = Some(scope.spawn(move || encode(windows))),
-                    Some(windows) => finished = Some(encode(windows)),
+                match batch {
+                    Some(batch) if apart => encoding = Some(scope.spawn(move || encode(batch))),
+                    Some(batch) => finished = Some(encode(batch)),
                     None => {}
                 }
-                let Some((mut encoded, trouble, time)) = finished else { continue };
+                let Some((mut done, time)) = finished else { continue };
                 report.phases.convert += time;
-                if let Some((id, trouble)) = trouble {
-                    failed.get_or_insert(self.trouble(id.var, trouble));
+                report.copied += done.copied;
+                report.peak_memory = report.peak_memory.max(done.memory());
+                notes.append(mem::take(&mut done.notes));
+                match done.failed.take() {
+                    None => {}
+                    Some(Failed::Chunk(id, trouble)) => {
+                        failed.get_or_insert(self.trouble(id.var, trouble));
+                    }
+                    Some(Failed::Call(error)) => {
+                        failed.get_or_insert(error);
+                    }
                 }
                 if failed.is_some() {
-                    encoded.clear();
+                    done.clear();
                 }
                 let clock = Instant::now();
-                let entries = self.place(&mut ends, &encoded, in_place)?;
+                let entries = self.place(&mut ends, &done.encoded, in_place)?;
                 report.phases.agree += clock.elapsed();
                 let entries = match entries {
                     Ok(entries) => entries,
                     Err(needed) => {
                         // The same on every rank. The rounds that follow tell how much is missing.
                         missing = Some(missing.unwrap_or(0).max(needed));
-                        encoded.clear();
+                        done.clear();
                         Vec::new()
                     }
                 };
@@ -264,19 +263,20 @@ impl Dataset {
                 let store = move || {
                     let clock = Instant::now();
                     let mut tally = Tally::default();
-                    let outcome = store(target, &encoded, &entries, &mut tally);
+                    let outcome = store(target, &done, &entries, &mut tally);
                     (outcome, tally, clock.elapsed())
                 };
-                let mut done = writing.take().map(joined);
+                let mut before = writing.take().map(joined);
                 match apart {
                     true => writing = Some(scope.spawn(store)),
-                    false => done = Some(store()),
+                    false => before = Some(store()),
                 }
-                note(done, &mut failed, report);
+                note(before, &mut failed, report);
             }
             note(writing.take().map(joined), &mut failed, report);
             Ok::<(), Error>(())
         })?;
+        notes.tell(puts);
         let ordered = self.base.hints.chunk_rewrite == Rewrite::Ordered && missing.is_none();
         let stored = failed.map_or(Ok(()), Err).and_then(|()| match ordered {
             true => self.reach_disk(&*tables, own.as_deref()),
@@ -303,72 +303,61 @@ impl Dataset {
         Ok(())
     }
 
-    /// The pieces of a round, laid into the chunks that this rank owns. Collective.
+    /// Sends the pieces of a round to the owners of their chunks; gives what this rank owns of it, and
+    /// what came for that. Collective.
     #[allow(clippy::too_many_arguments)]
     fn gather(
         &self,
         chunked: &Chunked,
         plan: &Plan<'_>,
-        assigned: &Assigned,
+        (assigned, units): (&Assigned, &[(u64, u64)]),
         round: u64,
-        puts: &mut [Request<'_>],
-        spare: &mut Vec<Window>,
+        puts: &[Request<'_>],
+        notes: &mut Notes,
         report: &mut Report,
-    ) -> Result<Vec<Window>> {
+    ) -> Result<Batch> {
         let comm = &*self.base.comm;
-        let none = Vec::new();
-        let owned = assigned.owned.get(round as usize).unwrap_or(&none);
-        let bytes_of = |unit: u64| chunked.space.chunk_at(unit).map_or(0, |(_, _, bytes)| bytes);
-        let mut windows: Vec<Window> = Vec::with_capacity(owned.len());
-        for unit in owned {
-            let mut window = spare.pop().unwrap_or_default();
-            window.reset(*unit, bytes_of(*unit));
-            windows.push(window);
+        let owned = assigned.owned.get(round as usize).cloned().unwrap_or_default();
+        if comm.size() == 1 {
+            return Ok(Batch { owned, messages: Vec::new() });
         }
+        let bytes_of = |unit: u64| chunked.space.chunk_at(unit).map_or(0, |(_, _, bytes)| bytes);
         let clock = Instant::now();
         let mut sweep = plan.sweep();
-        let mut away: BTreeMap<usize, Vec<Piece>> = BTreeMap::new();
-        let mut next = 0;
-        for mine in assigned.mine.iter().filter(|m| m.round == round) {
+        let mut away: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
+        let others = || {
+            let all = assigned.mine.iter().zip(units);
+            all.filter(|(m, _)| m.round == round && m.owner != comm.rank())
+        };
+        // Messages that grow are copied; lists of runs are seldom more than an eighth of the values.
+        let mut of_owner: BTreeMap<usize, usize> = BTreeMap::new();
+        for (mine, (_, bytes)) in others() {
+            *of_owner.entry(mine.owner).or_default() += (bytes + bytes / 8 + 64) as usize;
+        }
+        for (mine, _) in others() {
             let end = mine.address + bytes_of(mine.address);
-            if mine.owner != comm.rank() {
-                let pieces = sweep.take(mine.address, end, Overlap::LaterWins);
-                report.copied += pieces.iter().map(|p| p.len).sum::<u64>();
-                away.entry(mine.owner).or_default().extend_from_slice(pieces);
-                continue;
-            }
-            let taken = sweep.take_together(mine.address, end, Overlap::LaterWins);
-            report.copied += taken.bytes();
-            next += owned[next..].partition_point(|unit| *unit < mine.address);
-            let window = windows.get_mut(next).ok_or(Error::Garbled)?;
-            taken.lay(window, puts)?;
+            let pieces = sweep.take(mine.address, end, Overlap::LaterWins);
+            report.copied += pieces.iter().map(|p| p.len).sum::<u64>();
+            let message = away.entry(mine.owner).or_insert_with(|| {
+                Vec::with_capacity(of_owner.get(&mine.owner).copied().unwrap_or(0))
+            });
+            append_section(message, mine.address, pieces, puts, notes)?;
         }
         let mut messages = Vec::with_capacity(away.len());
-        for (rank, pieces) in away {
-            let taken = Taken::Pieces(pieces.into());
-            let message = exchange::pack(0, &taken, puts, None)?;
+        for (rank, message) in away {
             report.messages += 1;
             report.message_bytes += message.len() as u64;
-            messages.push((rank, message));
+            messages.push((rank, Message::from(message)));
         }
         report.phases.convert += clock.elapsed();
-        if comm.size() == 1 {
-            return Ok(windows);
-        }
         let clock = Instant::now();
         let mut received = comm.sparse_exchange(messages)?;
         report.phases.exchange += clock.elapsed();
-        let clock = Instant::now();
         // In the order of ranks, so that what several ranks write is the same every time.
         received.sort_by_key(|(rank, _)| *rank);
         let came: u64 = received.iter().map(|(_, m)| m.len() as u64).sum();
-        for (_, message) in received {
-            report.copied += lay(&mut windows, owned, &message)?;
-        }
-        report.phases.convert += clock.elapsed();
-        let memory = windows.iter().map(Window::memory).sum::<u64>() + came;
-        report.peak_memory = report.peak_memory.max(memory);
-        Ok(windows)
+        report.peak_memory = report.peak_memory.max(came);
+        Ok(Batch { owned, messages: received.into_iter().map(|(_, message)| message).collect() })
     }
 
     /// Finds places for encoded chunks: holes of this rank, or one stretch at the end. Collective; the
@@ -386,7 +375,7 @@ impl Dataset {
         let mut places: Vec<Option<u64>> = Vec::with_capacity(encoded.len());
         let mut total = 0;
         for chunk in encoded {
-            let len = chunk.stored.len() as u64;
+            let len = chunk.range.len() as u64;
             let fits = chunk
                 .old
                 .filter(|old| in_place && old.file == file && room_for(len) <= room_for(old.size));
@@ -401,6 +390,12 @@ impl Dataset {
         }
         let (mut at, all) = match comm.size() {
             1 => (0, total),
+            // One step instead of two.
+            ranks if ranks <= 256 => {
+                let totals = comm.all_gather_u64(&[total])?;
+                let before = totals.iter().take(comm.rank()).sum();
+                (before, totals.iter().sum())
+            }
             _ => {
                 let mut before = [total];
                 comm.exclusive_scan(&mut before)?;
@@ -419,7 +414,7 @@ impl Dataset {
         at += end;
         let mut placed = Vec::with_capacity(encoded.len());
         for (chunk, place) in encoded.iter().zip(places) {
-            let size = chunk.stored.len() as u64;
+            let size = chunk.range.len() as u64;
             let place = place.unwrap_or_else(|| {
                 let here = at;
                 at += room_for(size);
@@ -452,150 +447,38 @@ fn note(
     }
 }
 
-/// Lays the pieces of a message into the chunks that they are of.
-fn lay(windows: &mut [Window], owned: &[u64], message: &[u8]) -> Result<u64> {
-    let (runs, payload) = wire::open(message, 0).ok_or(Error::Garbled)?;
-    let mut rest = payload;
-    let mut next = 0;
-    for run in runs.runs() {
-        let (mut at, end) = (run.offset, run.end());
-        // A run may go on in the chunk behind.
-        while at < end {
-            next += owned[next..].partition_point(|unit| *unit <= at);
-            let number = next.checked_sub(1).ok_or(Error::Garbled)?;
-            next = number;
-            let to = owned.get(number + 1).map_or(end, |behind| end.min(*behind));
-            let window = &mut windows[number];
-            let (now, later) = rest.split_at_checked((to - at) as usize).ok_or(Error::Garbled)?;
-            window.lay_checked(at, now).ok_or(Error::Garbled)?;
-            (rest, at) = (later, to);
-        }
-    }
-    Ok(payload.len() as u64)
-}
-
-/// Completes chunks with what is stored of them, or fill values, and encodes them, on several threads.
-fn encode_all(
-    chunked: &Chunked,
-    heap: HeapFile<'_>,
-    windows: Vec<Window>,
-    existing: u64,
-    threads: usize,
-) -> (Vec<Encoded>, Option<(ChunkId, Trouble)>) {
-    let count = windows.len();
-    let old = match old_entries(chunked, heap, &windows) {
-        Ok(old) => old,
-        Err(failed) => return (Vec::new(), Some(failed)),
-    };
-    let queue = Mutex::new(windows.into_iter().zip(old).enumerate());
-    let done: Mutex<Vec<Option<Encoded>>> = Mutex::new((0..count).map(|_| None).collect());
-    let failed: Mutex<Option<(usize, ChunkId, Trouble)>> = Mutex::new(None);
-    let work = || {
-        let mut scratch = chunked.take_scratch();
-        let (mut stored, mut there) = (Vec::new(), Vec::new());
-        loop {
-            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some((n, (mut window, (id, old)))) = next else { break };
-            let Ok(var) = chunked.of_chunk(id) else { break };
-            let chunking = &var.chunking;
-            let bytes = chunking.grid.bytes;
-            let treat = chunking.treat(id.number, &window, old.as_ref(), existing);
-            let outcome = (|| {
-                if !window.is_covered(bytes) {
-                    match &old {
-                        None => chunking.fill_chunk(&mut there),
-                        Some(entry) => {
-                            let memory = (&mut stored, &mut scratch);
-                            var.decode(heap, id.number, entry, &mut there, memory)?;
-                            chunking.forget_records(id.number, existing, &mut there);
-                        }
-                    }
-                    window.complete(&there);
-                }
-                let mut out = Vec::new();
-                let values = window.front(bytes);
-                let (pipeline, chunk) = (&chunking.pipeline, chunking.of_chunk());
-                let encoded = match treat {
-                    Treat::Whole => pipeline.encode(&chunk, values, &mut out, &mut scratch),
-                    Treat::Keep | Treat::Wait => {
-                        pipeline.encode_exactly(&chunk, values, &mut out, &mut scratch)
-                    }
-                };
-                let encoded = encoded.map_err(|error| {
-                    Trouble::Damage(format!("chunk {} cannot be encoded: {error}", id.number))
-                })?;
-                Ok((out, encoded))
-            })();
-            match outcome {
-                Ok((stored, encoded)) => {
-                    let (mask, crc32c) = (encoded.mask.0, encoded.crc32c);
-                    let changed = treat == Treat::Keep || chunking.pipeline.unsettles(encoded.mask);
-                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                    done[n] = Some(Encoded { id, old, stored, mask, crc32c, changed });
-                }
-                Err(trouble) => {
-                    let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-                    if failed.as_ref().is_none_or(|(first, _, _)| n < *first) {
-                        *failed = Some((n, id, trouble));
-                    }
-                }
-            }
-        }
-        chunked.give_scratch(scratch);
-    };
-    match threads.min(count) {
-        0 | 1 => work(),
-        threads => thread::scope(|scope| {
-            (1..threads).for_each(|_| drop(scope.spawn(work)));
-            work();
-        }),
-    }
-    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    (done.into_iter().flatten().collect(), failed.map(|(_, id, trouble)| (id, trouble)))
-}
-
-/// What the tables say of these chunks.
-#[allow(clippy::type_complexity)]
-fn old_entries(
-    chunked: &Chunked,
-    heap: HeapFile<'_>,
-    windows: &[Window],
-) -> std::result::Result<Vec<(ChunkId, Option<Entry>)>, (ChunkId, Trouble)> {
-    let id_of = |window: &Window| chunked.space.chunk_at(window.start()).map(|(id, _, _)| id);
-    let ids: Vec<ChunkId> = windows.iter().filter_map(id_of).collect();
-    let mut out: Vec<(ChunkId, Option<Entry>)> = ids.iter().map(|id| (*id, None)).collect();
-    let mut order: Vec<usize> = (0..ids.len()).collect();
-    order.sort_by_key(|i| ids[*i]);
-    for group in order.chunk_by(|a, b| ids[*a].var == ids[*b].var) {
-        let Some(id) = group.first().map(|i| ids[*i]) else { continue };
-        let Ok(var) = chunked.of_chunk(id) else { continue };
-        let numbers: Vec<u64> = group.iter().map(|i| ids[*i].number).collect();
-        let found = var.entries(heap, &numbers).map_err(|trouble| (id, trouble))?;
-        group.iter().zip(found).for_each(|(i, entry)| out[*i].1 = entry);
-    }
-    Ok(out)
-}
-
 /// Writes chunks to their places; neighbours together.
-fn store(
-    heap: HeapFile<'_>,
-    encoded: &[Encoded],
-    placed: &[Placed],
-    tally: &mut Tally,
-) -> Result<()> {
+fn store(heap: HeapFile<'_>, round: &Round, placed: &[Placed], tally: &mut Tally) -> Result<()> {
     let mut block: Vec<u8> = Vec::new();
     let mut start = 0;
-    for (chunk, placed) in encoded.iter().zip(placed) {
-        let place = placed.entry.place;
+    let chunks: Vec<(&Encoded, u64)> =
+        round.encoded.iter().zip(placed.iter().map(|placed| placed.entry.place)).collect();
+    let side_by_side = |(a, at): &(&Encoded, u64), (b, behind): &(&Encoded, u64)| {
+        at + room_for(a.range.len() as u64) == *behind && round.is_followed_by(a, b)
+    };
+    for stretch in chunks.chunk_by(side_by_side) {
+        let (Some((first, place)), Some((last, _))) = (stretch.first(), stretch.last()) else {
+            continue;
+        };
+        let bytes = round.stretch(first, last);
         let padded = room_for(block.len() as u64);
-        if start + padded != place || block.len() > AT_ONCE {
+        let follows = !block.is_empty() && start + padded == *place;
+        if !follows || block.len() + bytes.len() > AT_ONCE {
             flush(heap, start, &mut block, tally)?;
-            start = place;
+            start = *place;
         } else {
             block.resize(padded as usize, 0);
         }
-        block.extend_from_slice(&chunk.stored);
+        // What is long goes as it is.
+        if block.is_empty() && bytes.len() >= APART {
+            for (part, at) in bytes.chunks(AT_ONCE).zip((*place..).step_by(AT_ONCE)) {
+                heap.file.write_at(heap.begin + at, part)?;
+                tally.wrote(1, part.len() as u64);
+            }
+            start = 0;
+            continue;
+        }
+        block.extend_from_slice(bytes);
     }
     flush(heap, start, &mut block, tally)
 }
