@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::{Access, File, Result, Store};
 
@@ -12,13 +13,17 @@ use crate::{Access, File, Result, Store};
 pub struct ReadPool {
     store: Arc<dyn Store>,
     most: usize,
-    open: Mutex<Open>,
+    open: Mutex<HashMap<PathBuf, Arc<Slot>>>,
+    /// Counts uses.
+    clock: AtomicU64,
 }
 
-#[derive(Debug, Default)]
-struct Open {
-    files: HashMap<PathBuf, (Arc<dyn File>, u64)>,
-    clock: u64,
+/// A file that is open.
+#[derive(Debug)]
+struct Slot {
+    file: Arc<dyn File>,
+    /// When it was used last.
+    used: AtomicU64,
 }
 
 /// A file of a [`ReadPool`].
@@ -26,37 +31,56 @@ struct Open {
 struct Pooled {
     pool: Arc<ReadPool>,
     path: PathBuf,
+    /// Where it was open the last time, so that its name need not be looked up for every read.
+    slot: Mutex<Weak<Slot>>,
 }
 
 impl ReadPool {
     /// At most `most` files of `store` are open at once.
     pub fn new(store: Arc<dyn Store>, most: usize) -> Arc<ReadPool> {
-        Arc::new(ReadPool { store, most: most.max(1), open: Mutex::default() })
+        let clock = AtomicU64::new(0);
+        Arc::new(ReadPool { store, most: most.max(1), open: Mutex::default(), clock })
     }
 
     /// The file of this name, which need not be there before it is read.
     pub fn file(self: &Arc<Self>, path: &Path) -> Arc<dyn File> {
-        Arc::new(Pooled { pool: self.clone(), path: path.to_path_buf() })
+        let slot = Mutex::new(Weak::new());
+        Arc::new(Pooled { pool: self.clone(), path: path.to_path_buf(), slot })
     }
 
-    fn opened(&self, path: &Path) -> Result<Arc<dyn File>> {
+    fn opened(&self, path: &Path) -> Result<Arc<Slot>> {
         // The lock is held while a file is opened: rarely, and then others would open it too.
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        open.clock += 1;
-        let now = open.clock;
-        if let Some((file, used)) = open.files.get_mut(path) {
-            *used = now;
-            return Ok(file.clone());
+        if let Some(slot) = open.get(path) {
+            return Ok(slot.clone());
         }
-        if open.files.len() >= self.most {
-            let oldest = open.files.iter().min_by_key(|(_, (_, used))| *used);
+        if open.len() >= self.most {
+            let oldest = open.iter().min_by_key(|(_, slot)| slot.used.load(Ordering::Relaxed));
             if let Some(oldest) = oldest.map(|(path, _)| path.clone()) {
-                open.files.remove(&oldest);
+                open.remove(&oldest);
             }
         }
         let file = self.store.open(path, Access::Read)?;
-        open.files.insert(path.to_path_buf(), (file.clone(), now));
-        Ok(file)
+        let slot = Arc::new(Slot { file, used: AtomicU64::new(0) });
+        open.insert(path.to_path_buf(), slot.clone());
+        Ok(slot)
+    }
+}
+
+impl Pooled {
+    fn opened(&self) -> Result<Arc<Slot>> {
+        let mut kept = self.slot.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = match kept.upgrade() {
+            Some(slot) => slot,
+            None => {
+                let slot = self.pool.opened(&self.path)?;
+                *kept = Arc::downgrade(&slot);
+                slot
+            }
+        };
+        let now = self.pool.clock.fetch_add(1, Ordering::Relaxed);
+        slot.used.store(now, Ordering::Relaxed);
+        Ok(slot)
     }
 }
 
@@ -69,7 +93,7 @@ impl Pooled {
 
 impl File for Pooled {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
-        self.pool.opened(&self.path)?.read_at(offset, buf)
+        self.opened()?.file.read_at(offset, buf)
     }
 
     fn write_at(&self, _: u64, _: &[u8]) -> Result<()> {
@@ -77,7 +101,7 @@ impl File for Pooled {
     }
 
     fn len(&self) -> Result<u64> {
-        self.pool.opened(&self.path)?.len()
+        self.opened()?.file.len()
     }
 
     fn set_len(&self, _: u64) -> Result<()> {
@@ -108,7 +132,7 @@ mod tests {
                 let mut byte = [99];
                 assert_eq!(file.read_at(0, &mut byte).unwrap(), 1);
                 assert_eq!(byte, [i]);
-                assert!(pool.open.lock().unwrap().files.len() <= 3);
+                assert!(pool.open.lock().unwrap().len() <= 3);
             }
         }
         assert!(files[0].write_at(0, b"x").is_err());

@@ -9,7 +9,6 @@ use esker_store::File;
 
 use crate::container::Standing;
 use crate::dataset::Dataset;
-use crate::direct;
 use crate::engine::{count, detach_extents};
 use crate::error::{Error, Result};
 use crate::log::{Memo, Parts, View, questions};
@@ -227,6 +226,10 @@ impl Dataset {
             false => self.read_together(together, plan, gets, &mut buffers, &mut report),
         });
         self.buffers = buffers;
+        if let Some(container) = &self.container {
+            let peak = container.view.state().index.take_peak() as u64;
+            report.index_memory = report.index_memory.max(peak);
+        }
         self.report = report;
         self.base.agree(read)
     }
@@ -243,17 +246,15 @@ impl Dataset {
         let (base, mut report) = (&self.base, self.report);
         let vars = gets.iter().map(|get| get.var);
         let asked = questions(&self.header, vars.zip(extents));
-        let clock = Instant::now();
-        let index = container.ask(base, &asked, &mut report)?;
-        report.phases.exchange += clock.elapsed();
-        let read = index.map_or(Ok(()), |index| {
+        let view = |index| {
             let view = View::new(base.path.clone(), None, index, self.header.clone());
             view.have_records(self.records);
-            report.read_strategy = Strategy::Direct;
-            match direct::read(&view, plan, gets, &base.hints, &mut report)? {
-                Some(end) if !base.short_file => Err(self.short_at(end)),
-                _ => Ok(()),
-            }
+            view
+        };
+        let read = container.read_asking(base, asked, (plan, gets), view, &mut report);
+        let read = read.and_then(|short| match short {
+            Some(end) if !base.short_file => Err(self.short_at(end)),
+            _ => Ok(()),
         });
         self.report = report;
         self.base.agree(read)

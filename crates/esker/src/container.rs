@@ -10,6 +10,7 @@
 //! creating the next manifest, which one of several writers can.
 
 mod distributed;
+mod sections;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::ErrorKind;
@@ -683,8 +684,8 @@ pub(crate) fn write_mark(store: &dyn Store, path: &Path) -> Result<()> {
     let text = format!("{MARK_TEXT}, \"identity\": \"{:016x}\"}}\n", identity());
     let draft = path.join(format!("{MARK}-{:016x}", identity()));
     let file = store.create(&draft, CreateMode::New)?;
-    // A version that is durable counts on a mark that is.
-    let written = file.write_at(0, text.as_bytes()).and_then(|()| file.sync());
+    // It is synced with the first version that is: before that nothing is promised.
+    let written = file.write_at(0, text.as_bytes());
     let renamed = written.and_then(|()| store.rename(&draft, &path.join(MARK)));
     Ok(renamed.inspect_err(|_| {
         let _ = store.remove(&draft);
@@ -699,6 +700,10 @@ pub(crate) fn publish(
     durable: bool,
 ) -> Result<()> {
     let path = version_path(container, manifest.version);
+    if durable {
+        // A version that is durable counts on a mark that is.
+        store.open(&container.join(MARK), Access::ReadWrite)?.sync()?;
+    }
     let draft = container.join("versions").join(format!("draft-{:016x}", identity()));
     let bytes = manifest.encode();
     let file = store.create(&draft, CreateMode::New)?;

@@ -54,6 +54,8 @@ pub struct Report {
     pub log_metadata: u64,
     /// The largest memory that the engine held at once, in bytes.
     pub peak_memory: u64,
+    /// The largest memory that the index of a log took at once, as it is accounted, in bytes.
+    pub index_memory: u64,
     /// Time of each phase.
     pub phases: Phases,
 }

@@ -209,7 +209,7 @@ impl Window {
 }
 
 /// Sets the bits `from..to`.
-fn mark(bits: &mut [u64], from: usize, to: usize) {
+pub(crate) fn mark(bits: &mut [u64], from: usize, to: usize) {
     if from == to {
         return;
     }
@@ -271,10 +271,10 @@ fn blend(bytes: &mut [u8], there: &[u8], known: u8) {
 }
 
 /// The stretches of set bits.
-struct Covered<'a> {
-    known: &'a [u64],
-    at: usize,
-    end: usize,
+pub(crate) struct Covered<'a> {
+    pub(crate) known: &'a [u64],
+    pub(crate) at: usize,
+    pub(crate) end: usize,
 }
 
 impl Covered<'_> {

@@ -361,6 +361,9 @@ fn decode(body: &[u8], end: u64, data_len: u64) -> Option<Frame> {
     let mut place = varint::take(rest)?;
     let mut next_footprint = varint::take(rest)?;
     let mut before = BEFORE;
+    // About what entries of a few blocks take, so that lists seldom move.
+    frame.entries.reserve(rest.len() / 48);
+    frame.sums.reserve(rest.len() / 8);
     while !rest.is_empty() {
         let (flags, after) = rest.split_first()?;
         *rest = after;

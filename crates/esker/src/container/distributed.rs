@@ -3,30 +3,28 @@
 //! Each rank indexes the logs whose number is its own modulo the number of ranks. Before a
 //! collective read all ask each other for the entries that touch what they read, and make of the
 //! answers an index for this one call. So nobody reads, or has to hold, the metadata of all logs.
+//! Where the answers are more than the budget has room for, `sections` reads with a part of them
+//! at a time.
 
 use std::sync::PoisonError;
 
-use esker_comm::{Message, ReduceOp, Reduction};
-
+use super::sections::{Rounds, Sections};
 use super::{Container, Seen, damaged};
 use crate::base::Base;
-use crate::error::Result;
+use crate::direct;
+use crate::error::{Error, Result};
 use crate::hints::WhereIndexed;
 use crate::io_thread::IoThread;
-use crate::log::{Asker, Index, Question, take_answer};
-use crate::report::Report;
-
-/// Bytes of answers that a rank sends, and gets, in a round; less if the index may not take as much.
-const ROUND: u64 = 16 << 20;
-
-/// What a rank may send to another in a round, whatever the number of ranks.
-const LEAST: u64 = 256;
+use crate::log::{Asked, Index, Question, Reach, View};
+use crate::plan::Plan;
+use crate::report::{Report, Strategy};
+use crate::request::Request;
 
 /// The part of the index that is this rank's.
 #[derive(Debug)]
 pub(super) struct Share {
     /// Knows all logs, and the entries of some.
-    index: Index,
+    pub(super) index: Index,
     /// How many logs are of the version, and so do not grow.
     committed: usize,
     /// Whether those were read.
@@ -81,7 +79,7 @@ impl Container {
         io.drain();
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
         self.view.change().index = Index::new(base.hints.index_memory as usize);
-        let mut index = Index::new(base.hints.index_memory as usize);
+        let mut index = Index::new(half(base));
         for session in &self.sessions {
             for i in 0..session.logs.len() {
                 index.add(self.source(base, session, i, false));
@@ -90,61 +88,42 @@ impl Container {
         Share { committed: index.logs.len(), index, seen: false }
     }
 
-    /// An index of what this rank asks for. Only when it is distributed. Collective.
-    pub(crate) fn ask(
+    /// Reads through a distributed index. `view` makes the dataset's view of an index. Gives where the
+    /// file ended too early, if it did. Collective.
+    pub(crate) fn read_asking(
         &self,
         base: &Base,
-        questions: &[Question],
+        questions: Vec<Question>,
+        (plan, gets): (&Plan<'_>, &mut [Request<'_>]),
+        view: impl Fn(Index) -> View,
         report: &mut Report,
-    ) -> Result<Option<Index>> {
-        let Some(share) = &self.share else { return Ok(None) };
-        let comm = &*base.comm;
-        let ranks = comm.size();
-        let limit = (ROUND.min(base.hints.index_memory) / ranks as u64).max(LEAST) as usize;
-        let mut answers =
-            Index::of_answers(share.index.logs.clone(), base.hints.index_memory as usize);
-        let holders = ranks.min(share.index.logs.len());
-        let message = Message::from(Question::encode(questions)).into_shared();
-        let asked = match questions.is_empty() {
-            true => Vec::new(),
-            false => (0..holders).map(|holder| (holder, message.clone())).collect(),
+    ) -> Result<Option<u64>> {
+        let Some(share) = &self.share else { return Err(Error::Garbled) };
+        let rounds = Rounds::new(base, share, half(base));
+        report.read_strategy = Strategy::Direct;
+        let mut read = |index: Option<Index>, report: &mut Report| {
+            let Some(index) = index else {
+                let file = Sections::new(&rounds, view(rounds.nothing()));
+                return direct::read(&file, plan, gets, &base.hints, report);
+            };
+            let view = view(index);
+            let read = direct::read(&view, plan, gets, &base.hints, report);
+            rounds.note(view.state().index.take_peak());
+            read
         };
-        count(report, &asked);
-        let arrived = comm.sparse_exchange(asked)?;
-        // Whatever goes wrong on one rank, all stay together until the round's end.
-        let mut outcome = Ok(());
-        let mut askers = Vec::with_capacity(arrived.len());
-        for (rank, message) in arrived {
-            match Question::decode(&message) {
-                Ok(questions) => askers.push((rank, Asker::new(questions))),
-                Err(error) => outcome = Err(error),
+        // Most often one round has all that everyone needs.
+        let asked = Asked { questions, after: None, room: rounds.room() };
+        let first = rounds.first(asked);
+        let outcome = first.and_then(|first| {
+            let index = (first.reach == Reach::All).then_some(first.index);
+            let outcome = read(index, report);
+            if first.active {
+                rounds.finish()?;
             }
-        }
-        loop {
-            let mut messages = Vec::new();
-            if outcome.is_ok() {
-                outcome = answer(&share.index, &mut askers, limit, &mut messages);
-            }
-            count(report, &messages);
-            for (rank, message) in comm.sparse_exchange(messages)? {
-                if outcome.is_ok() {
-                    let may = |log: u32| log as usize % ranks == rank;
-                    outcome = take_answer(&mut answers, &message, may);
-                }
-            }
-            let waits = askers.iter().any(|(_, asker)| asker.waits());
-            let mut together = [waits.into(), outcome.is_err().into()];
-            comm.all_reduce(Reduction::U64(&mut together), ReduceOp::Max)?;
-            let [waits, failed] = together;
-            if failed > 0 {
-                return base.agree(outcome).map(|()| None);
-            }
-            if waits == 0 {
-                break;
-            }
-        }
-        answers.settle();
-        Ok(Some(answers))
+            outcome
+        });
+        rounds.report(report);
+        rounds.outcome(outcome)
     }
 
     /// How many entries this rank has in its share, and how many in an index of all logs.
@@ -155,25 +134,9 @@ impl Container {
     }
 }
 
-/// The next part of everyone's answer.
-fn answer(
-    index: &Index,
-    askers: &mut [(usize, Asker)],
-    limit: usize,
-    messages: &mut Vec<(usize, Message)>,
-) -> Result<()> {
-    for (rank, asker) in askers.iter_mut().filter(|(_, asker)| asker.waits()) {
-        let bytes = asker.answer(index, limit)?;
-        if !bytes.is_empty() {
-            messages.push((*rank, bytes.into()));
-        }
-    }
-    Ok(())
-}
-
-fn count(report: &mut Report, messages: &[(usize, Message)]) {
-    report.messages += messages.len() as u64;
-    report.message_bytes += messages.iter().map(|(_, m)| m.len() as u64).sum::<u64>();
+/// What a rank's share of the index may take; the other half is for what it asks for.
+fn half(base: &Base) -> usize {
+    (base.hints.index_memory / 2) as usize
 }
 
 #[cfg(test)]
@@ -269,6 +232,88 @@ mod tests {
                 ds.close().unwrap();
             });
         }
+    }
+
+    /// What the index of a read may take beyond its budget: the entry of each rank that is told
+    /// however little room there is, and a footprint that is decoded.
+    fn beside(ranks: usize) -> u64 {
+        2048 * ranks as u64
+    }
+
+    #[test]
+    fn a_read_keeps_its_index_within_the_budget() {
+        let dir = tempfile::tempdir().unwrap();
+        for ranks in [1, 3, 7] {
+            let path = dir.path().join(format!("{ranks}.esk"));
+            crate::launch(ranks, |comm| {
+                let (mut ds, v) = write(&comm, &path, "");
+                // Over each other, in an order that is that of the ranks.
+                let all = EACH * ranks as u64;
+                for i in (0..all).step_by(5) {
+                    let value = comm.rank() as i32 * 10_000 + i as i32;
+                    ds.put(v, &Selection::slab(&[i], &[1]), &[value]).unwrap();
+                }
+                ds.close().unwrap();
+            });
+            let last = (ranks - 1) as i32 * 10_000;
+            let value = move |i: u64| if i % 5 == 0 { last + i as i32 } else { i as i32 };
+            for budget in [16 << 10, 64 << 10, 8 << 20] {
+                crate::launch(ranks, |comm| {
+                    let pairs = format!("esker_index=distributed;esker_index_memory={budget}");
+                    let options = OpenOptions::new().hints(hints(&pairs)).comm(comm.clone());
+                    let mut ds = Dataset::open_with(&path, options).unwrap();
+                    let all = EACH * ranks as u64;
+                    let expected: Vec<i32> = (0..all).map(value).collect();
+                    let v = VarId(0);
+                    // Everything, on every rank but one; into another type, which goes through a
+                    // buffer; and every third element backwards through memory.
+                    let nothing = comm.rank() == 1;
+                    let selection = if nothing { Selection::none() } else { Selection::all() };
+                    let found = ds.get_all::<i32>(v, &selection).unwrap();
+                    assert!(nothing || found == expected);
+                    let found = ds.get_all::<f64>(v, &Selection::all()).unwrap();
+                    assert!(found.iter().zip(&expected).all(|(a, b)| *a == f64::from(*b)));
+                    let third = Selection::strided(&[1], &[all / 3], &[3]);
+                    let found = ds.get_all::<i32>(v, &third).unwrap();
+                    assert!(found.iter().zip(expected[1..].iter().step_by(3)).all(|(a, b)| a == b));
+                    let peak = ds.report().index_memory;
+                    assert!(peak > 0 && peak <= budget + beside(ranks), "{peak} of {budget}");
+                    // One round for each read, if all fits; otherwise as many as there are sections.
+                    let rounds = ds.report().rounds;
+                    let fits = budget > 1 << 20;
+                    assert!(ranks == 1 || (rounds == 3) == fits, "{rounds} rounds, {budget}");
+                    ds.close().unwrap();
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn a_damaged_value_ends_a_read_in_sections_on_every_rank() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("run.esk");
+        crate::launch(3, |comm| write(&comm, &path, "").0.close().unwrap());
+        let mut names = std::fs::read_dir(path.join("segments")).unwrap();
+        let data = names.find_map(|name| {
+            let path = name.unwrap().path();
+            path.to_str().unwrap().ends_with(".1.data").then_some(path)
+        });
+        let data = data.unwrap();
+        let mut bytes = std::fs::read(&data).unwrap();
+        let place = bytes.len() / 2;
+        bytes[place] ^= 1;
+        std::fs::write(&data, bytes).unwrap();
+        crate::launch(3, |comm| {
+            let pairs = "esker_index=distributed;esker_index_memory=16384";
+            let options = OpenOptions::new().hints(hints(pairs)).comm(comm.clone());
+            let mut ds = Dataset::open_with(&path, options).unwrap();
+            let (mine, expected) = slab(&*comm);
+            let read = ds.get_all::<i32>(VarId(0), &mine);
+            assert!(read.unwrap_err().to_string().contains("does not match its checksum"));
+            // The others' elements are read in the same way as before.
+            let part = Selection::slab(&[comm.rank() as u64 * EACH], &[2]);
+            assert_eq!(ds.get_all::<i32>(VarId(0), &part).unwrap(), expected[..2]);
+        });
     }
 
     #[test]

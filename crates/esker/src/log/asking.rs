@@ -1,16 +1,18 @@
 //! What ranks ask each other when each indexes a share of the logs (seeds/000 §7.3).
 //!
-//! A question is a box: a variable, records, elements of a record. The answer is the entries of
-//! a share that may touch it, each once for everyone who asks, as differences from the entry
-//! before; the first that has a footprint brings its definition along.
+//! A question is a box: a variable, records, elements of a record. The answer is the oldest entries
+//! of a share that may touch what is asked for, from where the last answer ended, as many as the
+//! asker has room for; each as differences from the entry before. The first in a message that has a
+//! footprint brings its definition along. So who answers need not remember anything.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::HashSet;
 use std::ops::Range;
 
 use esker_format::log::{BLOCK, Footprint, Records};
 use esker_format::varint;
 
-use super::index::{Found, Index};
+use super::index::{Cost, Found, Index, Order};
+use super::source::EPOCH;
 use crate::error::{Error, Result};
 
 /// Records and elements of a variable.
@@ -39,29 +41,57 @@ impl Question {
         [self.var, records.start, records.end, elements.start, elements.end]
     }
 
-    /// The message that asks all of these.
-    pub(crate) fn encode(all: &[Question]) -> Vec<u8> {
+    fn of_numbers([var, first, end, from, to]: [u64; 5]) -> Option<Question> {
+        let is_sound = first < end && from < to;
+        is_sound.then_some(Question { var, records: first..end, elements: from..to })
+    }
+}
+
+/// Questions, and how much of their answer is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub(crate) questions: Vec<Question>,
+    /// The order of the last entry that the asker has.
+    pub(crate) after: Option<Order>,
+    /// What the entries of an answer may take in the asker's memory.
+    pub(crate) room: usize,
+}
+
+impl Asked {
+    /// Bytes that a question takes.
+    pub(crate) const QUESTION: usize = size_of::<Question>();
+
+    /// The message.
+    pub(crate) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
+        varint::put(&mut bytes, self.room as u64);
+        varint::put(&mut bytes, self.after.is_some().into());
+        let (epoch, rank, number) = self.after.unwrap_or_default();
+        [epoch, rank.into(), number].iter().for_each(|n| varint::put(&mut bytes, *n));
         let mut before = [0; 5];
-        for question in all {
+        for question in &self.questions {
             put_differences(&mut bytes, &mut before, question.numbers());
         }
         bytes
     }
 
-    /// The questions of a message.
-    pub(crate) fn decode(mut bytes: &[u8]) -> Result<Vec<Question>> {
-        let mut all = Vec::new();
+    /// What a message asks.
+    pub(crate) fn decode(mut bytes: &[u8]) -> Result<Asked> {
+        Asked::take(&mut bytes).ok_or(Error::Garbled)
+    }
+
+    fn take(bytes: &mut &[u8]) -> Option<Asked> {
+        let room = usize::try_from(varint::take(bytes)?).ok()?;
+        let is_after = varint::take(bytes)? != 0;
+        let epoch = varint::take(bytes)?;
+        let rank = u32::try_from(varint::take(bytes)?).ok()?;
+        let after = (epoch, rank, varint::take(bytes)?);
+        let mut questions = Vec::new();
         let mut before = [0; 5];
         while !bytes.is_empty() {
-            let numbers = take_differences(&mut bytes, &mut before).ok_or(Error::Garbled)?;
-            let [var, first, end, from, to] = numbers;
-            if first >= end || from >= to {
-                return Err(Error::Garbled);
-            }
-            all.push(Question { var, records: first..end, elements: from..to });
+            questions.push(Question::of_numbers(take_differences(bytes, &mut before)?)?);
         }
-        Ok(all)
+        Some(Asked { questions, after: is_after.then_some(after), room })
     }
 }
 
@@ -79,65 +109,38 @@ fn take_differences<const N: usize>(bytes: &mut &[u8], before: &mut [u64; N]) ->
     Some(*before)
 }
 
-/// The bits of an order's first number that are the epoch; those above are the session.
-const EPOCH: u64 = (1 << 48) - 1;
-
 const WIDTH: u8 = 0b11;
 const LITTLE: u8 = 1 << 2;
 const ENCODED: u8 = 1 << 3;
 const DEFINES: u8 = 1 << 4;
 
-/// A rank that asks, and how far it has been answered.
-#[derive(Debug)]
-pub(crate) struct Asker {
-    questions: Vec<Question>,
-    /// Where the index goes on; `None` at the end.
-    next: Option<usize>,
-    /// Found, and not sent yet.
-    waiting: VecDeque<(u64, Found)>,
-    /// Entries that were found, and footprints that were sent, each by log and number.
-    found: HashSet<(u32, u64)>,
+/// What an entry takes in the memory of who asks: in the index, and while it is laid out.
+fn cost(index: &Index, found: &Found) -> Cost {
+    Cost { own: 2 * found.memory(), shared: index.definition_len(found) + 64 }
+}
+
+/// The answer to what was asked.
+pub(crate) fn answer(index: &Index, asked: &Asked) -> Result<Vec<u8>> {
+    let collected =
+        index.collect(&asked.questions, asked.after, asked.room, |found| cost(index, found))?;
+    let mut writer =
+        Writer { bytes: vec![collected.more.into()], before: [0; 11], defined: HashSet::new() };
+    for (var, found) in &collected.entries {
+        writer.put(index, (*var, found))?;
+    }
+    Ok(writer.bytes)
+}
+
+struct Writer {
+    bytes: Vec<u8>,
+    before: [u64; 11],
+    /// Footprints that the message has defined, by log and number.
     defined: HashSet<(u32, u64)>,
 }
 
-impl Asker {
-    pub(crate) fn new(questions: Vec<Question>) -> Asker {
-        let (found, defined) = (HashSet::new(), HashSet::new());
-        Asker { questions, next: Some(0), waiting: VecDeque::new(), found, defined }
-    }
-
-    /// Whether there may be more to answer.
-    pub(crate) fn waits(&self) -> bool {
-        self.next.is_some() || !self.waiting.is_empty()
-    }
-
-    /// The next part of the answer: no entry is begun behind `limit` bytes.
-    pub(crate) fn answer(&mut self, index: &Index, limit: usize) -> Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        let mut before = [0; 11];
-        while bytes.len() < limit {
-            if let Some((var, found)) = self.waiting.pop_front() {
-                self.put(&mut bytes, &mut before, index, (var, &found))?;
-                continue;
-            }
-            let Some(step) = self.next else { break };
-            let (all, waiting) = (&mut self.found, &mut self.waiting);
-            self.next = index.ask_boxes(&self.questions, step, |var, found| {
-                if all.insert((found.log, found.order.2)) {
-                    waiting.push_back((var, found.clone()));
-                }
-            })?;
-        }
-        Ok(bytes)
-    }
-
-    fn put(
-        &mut self,
-        bytes: &mut Vec<u8>,
-        before: &mut [u64; 11],
-        index: &Index,
-        (var, found): (u64, &Found),
-    ) -> Result<()> {
+impl Writer {
+    fn put(&mut self, index: &Index, (var, found): (u64, &Found)) -> Result<()> {
+        let Writer { bytes, before, .. } = self;
         let key = (found.log, found.footprint);
         let definition = match self.defined.insert(key) {
             true => index.definition(found)?,
@@ -175,22 +178,36 @@ impl Asker {
     }
 }
 
+/// How far an answer goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reach {
+    /// There is more behind the entry of this order.
+    To(Order),
+    /// There is nothing more.
+    All,
+}
+
 /// Puts an answer into an index that knows the logs. `may` tells whose entries it may have.
 pub(crate) fn take_answer(
     index: &mut Index,
     bytes: &[u8],
     may: impl Fn(u32) -> bool,
-) -> Result<()> {
-    let mut rest = bytes;
+) -> Result<Reach> {
+    let (more, mut rest) = bytes.split_first().ok_or(Error::Garbled)?;
     let mut before = [0; 11];
+    let mut reach = None;
     while !rest.is_empty() {
         let (var, found) = take_one(index, &mut rest, &mut before).ok_or(Error::Garbled)?;
-        if !may(found.log) {
+        if !may(found.log) || reach.is_some_and(|reach| found.order <= reach) {
             return Err(Error::Garbled);
         }
+        reach = Some(found.order);
         index.insert(var, found);
     }
-    Ok(())
+    match more {
+        0 => Ok(Reach::All),
+        _ => reach.map(Reach::To).ok_or(Error::Garbled),
+    }
 }
 
 fn take_one(index: &mut Index, rest: &mut &[u8], before: &mut [u64; 11]) -> Option<(u64, Found)> {
@@ -203,7 +220,7 @@ fn take_one(index: &mut Index, rest: &mut &[u8], before: &mut [u64; 11]) -> Opti
     let [var, log, epoch, number, record, count, step, first, footprint, place, len] = numbers;
     let log = u32::try_from(log).ok()?;
     let source = index.logs.get(log as usize)?;
-    let (session, rank) = (u64::from(source.session) << 48, source.rank);
+    let (order, rank) = (source.order_of(epoch), source.rank);
     if flags & DEFINES != 0 {
         let len = usize::try_from(varint::take(rest)?).ok()?;
         let (definition, after) = rest.split_at_checked(len)?;
@@ -224,7 +241,7 @@ fn take_one(index: &mut Index, rest: &mut &[u8], before: &mut [u64; 11]) -> Opti
     *rest = after;
     let (sums, _) = sums.as_chunks::<4>();
     let found = Found {
-        order: (session | epoch, rank, number),
+        order: (order, rank, number),
         log,
         records,
         first,
@@ -236,7 +253,7 @@ fn take_one(index: &mut Index, rest: &mut &[u8], before: &mut [u64; 11]) -> Opti
         width: width as u8,
         little: flags & LITTLE != 0,
         encoded,
-        sums: sums.iter().map(|sum| u32::from_le_bytes(*sum)).collect(),
+        sums: sums.iter().map(|sum| u32::from_le_bytes(*sum)).collect::<Vec<_>>()[..].into(),
     };
     Some((var, found))
 }
@@ -288,7 +305,7 @@ mod tests {
                     width: 8,
                     little: i % 2 == 0,
                     encoded: false,
-                    sums: [i as u32].into(),
+                    sums: [i as u32][..].into(),
                 },
             );
         }
@@ -301,30 +318,56 @@ mod tests {
     }
 
     fn entries(index: &Index) -> Vec<Found> {
-        let mut all = Vec::new();
-        index.ask_boxes(&everything(), 0, |_, found| all.push(found.clone())).unwrap();
-        all.sort_by_key(|found| found.order);
-        all
+        asked_of(index, &everything())
+    }
+
+    fn asked_of(index: &Index, questions: &[Question]) -> Vec<Found> {
+        let cost = |_: &Found| Cost { own: 0, shared: 0 };
+        let collected = index.collect(questions, None, 1, cost).unwrap();
+        assert!(!collected.more);
+        collected.entries.into_iter().map(|(_, found)| found).collect()
+    }
+
+    fn all_of(questions: Vec<Question>) -> Asked {
+        Asked { questions, after: None, room: 1 << 20 }
     }
 
     #[test]
     fn entries_come_back_in_parts() {
         let index = holder(100);
-        let mut asker = Asker::new([everything(), everything()].concat());
+        // What is asked for twice is answered once.
+        let questions = [everything(), everything()].concat();
+        let one = entries(&index)[0].memory();
+        let mut asked = Asked { questions, after: None, room: 20 * one };
         let mut answers = Index::of_answers(logs(), 1 << 20);
         let (mut parts, mut bytes) = (0, 0);
-        while asker.waits() {
-            let part = asker.answer(&index, 300).unwrap();
-            assert!(part.len() < 300 + 100);
+        loop {
+            let part = answer(&index, &asked).unwrap();
             (parts, bytes) = (parts + 1, bytes + part.len());
-            take_answer(&mut answers, &part, |log| log == 1).unwrap();
+            match take_answer(&mut answers, &part, |log| log == 1).unwrap() {
+                Reach::All => break,
+                Reach::To(last) => asked.after = Some(last),
+            }
         }
         answers.settle();
         let (expected, found) = (entries(&index), entries(&answers));
         assert_eq!(format!("{found:?}"), format!("{expected:?}"));
         assert_eq!(found.len(), 100);
-        assert!(parts > 5 && bytes < 100 * 25, "{bytes} bytes in {parts} parts");
+        assert!(parts > 9 && bytes < 100 * 25, "{bytes} bytes in {parts} parts");
         assert!(answers.runs(&found[0]).unwrap().is_some());
+    }
+
+    #[test]
+    fn one_entry_is_told_however_little_room_there_is() {
+        let index = holder(3);
+        let mut asked = all_of(everything());
+        asked.room = 0;
+        let part = answer(&index, &asked).unwrap();
+        let mut answers = Index::of_answers(logs(), 1 << 20);
+        let reach = take_answer(&mut answers, &part, |_| true).unwrap();
+        answers.settle();
+        assert_eq!(reach, Reach::To(entries(&index)[0].order));
+        assert_eq!(entries(&answers).len(), 1);
     }
 
     #[test]
@@ -339,9 +382,8 @@ mod tests {
             (50..52, 4850..5132, vec![49, 50, 51]),
         ] {
             let question = Question { var: 7, records, elements };
-            let mut found = Vec::new();
-            index.ask_boxes(&[question], 0, |_, entry| found.push(entry.order.2)).unwrap();
-            found.sort();
+            let found = asked_of(&index, &[question]);
+            let found: Vec<u64> = found.iter().map(|entry| entry.order.2).collect();
             assert_eq!(found, expected);
         }
     }
@@ -353,14 +395,15 @@ mod tests {
             Question { var: 3, records: 7..900, elements: 0..1 << 40 },
             Question { var: 1, records: 2..3, elements: 9..10 },
         ];
-        let bytes = Question::encode(&asked);
-        assert_eq!(Question::decode(&bytes).unwrap(), asked);
-        assert!(matches!(Question::decode(&bytes[..bytes.len() - 1]), Err(Error::Garbled)));
+        let asked = Asked { questions: asked, after: Some((1 << 50, 3, 9)), room: 12_345 };
+        let bytes = asked.encode();
+        assert_eq!(Asked::decode(&bytes).unwrap(), asked);
+        assert!(matches!(Asked::decode(&bytes[..bytes.len() - 1]), Err(Error::Garbled)));
     }
 
     #[test]
     fn an_answer_of_a_log_that_is_not_the_senders_is_garbled() {
-        let bytes = Asker::new(everything()).answer(&holder(3), 1 << 20).unwrap();
+        let bytes = answer(&holder(3), &all_of(everything())).unwrap();
         let mut answers = Index::of_answers(logs(), 1 << 20);
         let taken = take_answer(&mut answers, &bytes, |log| log == 2);
         assert!(matches!(taken, Err(Error::Garbled)));
@@ -368,8 +411,8 @@ mod tests {
 
     #[test]
     fn an_answer_that_ends_too_early_is_garbled() {
-        let bytes = Asker::new(everything()).answer(&holder(1), 1 << 20).unwrap();
-        for cut in 1..bytes.len() {
+        let bytes = answer(&holder(1), &all_of(everything())).unwrap();
+        for cut in (0..bytes.len()).filter(|cut| *cut != 1) {
             let mut answers = Index::of_answers(logs(), 1 << 20);
             let taken = take_answer(&mut answers, &bytes[..cut], |_| true);
             assert!(matches!(taken, Err(Error::Garbled)), "cut at {cut}");
@@ -381,7 +424,7 @@ mod tests {
         fn a_malformed_answer_is_refused_or_harmless(
             changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         ) {
-            let mut bytes = Asker::new(everything()).answer(&holder(4), 1 << 20).unwrap();
+            let mut bytes = answer(&holder(4), &all_of(everything())).unwrap();
             for (at, byte) in changes {
                 let at = at.index(bytes.len());
                 bytes[at] = byte;
@@ -389,7 +432,7 @@ mod tests {
             let mut answers = Index::of_answers(logs(), 1 << 20);
             match take_answer(&mut answers, &bytes, |_| true) {
                 Err(error) => prop_assert!(matches!(error, Error::Garbled)),
-                Ok(()) => {
+                Ok(_) => {
                     answers.settle();
                     for found in entries(&answers) {
                         if let Err(error) = answers.runs(&found) {
@@ -402,8 +445,8 @@ mod tests {
 
         #[test]
         fn a_malformed_question_is_refused_or_harmless(bytes: Vec<u8>) {
-            if let Ok(questions) = Question::decode(&bytes) {
-                Asker::new(questions).answer(&holder(4), 1 << 20).unwrap();
+            if let Ok(asked) = Asked::decode(&bytes) {
+                answer(&holder(4), &asked).unwrap();
             }
         }
     }

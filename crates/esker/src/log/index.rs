@@ -1,29 +1,40 @@
 //! Which entries touch these elements: answered by a logarithm and the answer.
 //!
-//! Entries are kept by variable and record; those of one record in an interval tree over the
-//! elements that they span. Footprints stay encoded in the metadata logs and are decoded when
-//! they are asked for, into a cache of bounded size. When there are more entries than the budget
-//! has room for, only the frames are kept, each with the variables and records that it touches,
-//! and a question reads the frames that may have an answer.
+//! Entries are kept by variable and record, those of one record by the elements that they span.
+//! Footprints stay encoded in the metadata logs and are decoded when they are asked for, into a
+//! cache of bounded size. When there are more entries than the budget has room for, only stretches
+//! of the logs are kept, each with the variables and records that it touches; a question reads
+//! those that may have an answer, and is answered a section at a time, in the order of the entries.
 
 mod boxes;
+mod lowest;
 
-use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
+pub(crate) use lowest::Cost;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use esker_format::log::{Definition, Entry, Footprint, Frame, FrameKind, Records};
 
 use super::SortedRuns;
+use super::levels::{Interval, Levels};
 use super::source::LogSource;
-use super::tree::{Interval, Tree};
+use super::weave::Weaves;
 use crate::error::{Error, Result};
+
+/// Bytes of tables that are kept for reads that follow.
+const MOST_WEAVES: usize = 4 << 20;
+
+/// Session and epoch, rank, place in the log: later entries are greater.
+pub(crate) type Order = (u64, u32, u64);
 
 /// One entry of one log, ready to be asked.
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
-    /// Orders entries: session and epoch, rank, place in the log.
-    pub(crate) order: (u64, u32, u64),
+    pub(crate) order: Order,
     /// The number of its log.
     pub(crate) log: u32,
     pub(crate) records: Records,
@@ -38,30 +49,91 @@ pub(crate) struct Found {
     pub(crate) width: u8,
     pub(crate) little: bool,
     pub(crate) encoded: bool,
-    pub(crate) sums: Arc<[u32]>,
+    pub(crate) sums: Sums,
 }
 
-impl Interval for Found {
+impl Found {
+    /// Bytes that it takes.
+    pub(crate) fn memory(&self) -> usize {
+        size_of::<Single>() + size_of::<u64>() + size_of_val(&self.sums[..])
+    }
+
+    /// The same without what belongs to others.
+    fn alone(&self) -> Found {
+        Found { sums: Sums::from(&self.sums[..]), ..self.clone() }
+    }
+}
+
+/// Checksums of an entry, among those of its frame.
+#[derive(Clone)]
+pub(crate) struct Sums {
+    all: Arc<[u32]>,
+    range: Range<usize>,
+}
+
+impl Deref for Sums {
+    type Target = [u32];
+
+    fn deref(&self) -> &[u32] {
+        self.all.get(self.range.clone()).unwrap_or_default()
+    }
+}
+
+impl From<&[u32]> for Sums {
+    fn from(sums: &[u32]) -> Sums {
+        Sums { all: sums.into(), range: 0..sums.len() }
+    }
+}
+
+impl fmt::Debug for Sums {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+/// An entry of one record of a variable.
+#[derive(Debug)]
+struct Single {
+    var: u64,
+    found: Found,
+}
+
+impl Interval for Single {
+    type Group = (u64, u64);
+
+    fn group(&self) -> (u64, u64) {
+        (self.var, self.found.records.first)
+    }
+
     fn from(&self) -> u64 {
-        self.first
+        self.found.first
     }
 
     fn to(&self) -> u64 {
-        self.end
+        self.found.end
     }
 }
 
-/// An entry that touches several records, by these.
-#[derive(Debug, Clone)]
-struct Spread(Found);
+/// An entry that touches several records of a variable, by these.
+#[derive(Debug)]
+struct Spread {
+    var: u64,
+    found: Found,
+}
 
 impl Interval for Spread {
+    type Group = u64;
+
+    fn group(&self) -> u64 {
+        self.var
+    }
+
     fn from(&self) -> u64 {
-        self.0.records.first
+        self.found.records.first
     }
 
     fn to(&self) -> u64 {
-        self.0.records.end().unwrap_or(u64::MAX)
+        self.found.records.end().unwrap_or(u64::MAX)
     }
 }
 
@@ -74,7 +146,7 @@ struct Outline {
     elements: u64,
 }
 
-/// A frame in a log, and what it touches.
+/// Frames of a log, one behind the other, and what they touch.
 #[derive(Debug, Clone)]
 struct Section {
     log: u32,
@@ -82,9 +154,14 @@ struct Section {
     end: u64,
     vars: Range<u64>,
     records: Range<u64>,
-    /// The number of the frame's first entry in its log.
+    /// The number of the first entry in its log.
     number: u64,
+    first: Order,
+    last: Order,
 }
+
+/// Frames of fewer bytes are one section with those behind them.
+const LEAST_SECTION: u64 = 64 << 10;
 
 /// Where something in a log could not be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,12 +170,6 @@ pub struct LogDamage {
     pub rank: u32,
     /// What is wrong, with its place.
     pub what: String,
-}
-
-#[derive(Debug, Default)]
-struct OfVariable {
-    by_record: BTreeMap<u64, Tree<Found>>,
-    spread: Tree<Spread>,
 }
 
 /// The index of all logs of a dataset.
@@ -111,20 +182,28 @@ pub(crate) struct Index {
     counts: Vec<u64>,
     sections: Vec<Section>,
     /// Empty when the entries were too many.
-    vars: HashMap<u64, OfVariable>,
-    /// Variables, and records of them if it is one, that entries were put into.
-    unsettled: Vec<(u64, Option<u64>)>,
+    singles: Levels<Single>,
+    spreads: Levels<Spread>,
     entries: usize,
+    /// Bytes of the entries.
+    memory: usize,
     scanning: bool,
     budget: usize,
+    /// The most bytes that were held at once.
+    peak: AtomicUsize,
     cache: Mutex<Cache>,
+    weaves: Mutex<Weaves>,
     /// What other ranks have read, in an index of their answers.
     given: Option<Definitions>,
     pub(crate) damages: Vec<LogDamage>,
 }
 
 /// Encoded footprints by log and number.
-type Definitions = HashMap<(u32, u64), Box<[u8]>>;
+#[derive(Debug, Default)]
+struct Definitions {
+    by_number: HashMap<(u32, u64), Box<[u8]>>,
+    memory: usize,
+}
 
 #[derive(Debug, Default)]
 struct Cache {
@@ -140,12 +219,15 @@ impl Index {
             outlines: Vec::new(),
             counts: Vec::new(),
             sections: Vec::new(),
-            vars: HashMap::new(),
-            unsettled: Vec::new(),
+            singles: Levels::default(),
+            spreads: Levels::default(),
             entries: 0,
+            memory: 0,
             scanning: false,
             budget,
+            peak: AtomicUsize::new(0),
             cache: Mutex::default(),
+            weaves: Mutex::default(),
             given: None,
             damages: Vec::new(),
         }
@@ -206,11 +288,14 @@ impl Index {
 
     /// Whether there are entries of a variable.
     pub(crate) fn has_entries(&self, var: u64) -> Result<bool> {
+        let mut has = false;
         if !self.scanning {
-            return Ok(self.vars.contains_key(&var));
+            let groups = (var, 0)..(var.saturating_add(1), 0);
+            self.singles.overlapping_in(groups, 0, u64::MAX, |_| has = true);
+            self.spreads.overlapping(var, 0, u64::MAX, |_| has = true);
+            return Ok(has);
         }
         for section in self.sections.iter().filter(|section| section.vars.contains(&var)) {
-            let mut has = false;
             self.read_section(section, |of, _| has |= of == var)?;
             if has {
                 return Ok(true);
@@ -221,26 +306,42 @@ impl Index {
 
     /// Makes what was put in be found.
     pub(crate) fn settle(&mut self) {
-        for (var, record) in self.unsettled.drain(..) {
-            let Some(of_var) = self.vars.get_mut(&var) else { continue };
-            match record {
-                Some(record) => of_var.by_record.entry(record).or_default().settle(),
-                None => of_var.spread.settle(),
-            }
-        }
+        self.singles.settle();
+        self.spreads.settle();
+        self.note(0);
     }
 
     /// Puts in an entry, which is found after [`Index::settle`].
     pub(crate) fn insert(&mut self, var: u64, found: Found) {
-        let of_var = self.vars.entry(var).or_default();
-        let record = (found.records.count == 1).then_some(found.records.first);
-        let first = match record {
-            Some(record) => of_var.by_record.entry(record).or_default().push(found),
-            None => of_var.spread.push(Spread(found)),
-        };
-        if first {
-            self.unsettled.push((var, record));
-        }
+        self.memory += found.memory();
+        put(&mut self.singles, &mut self.spreads, var, found);
+    }
+
+    /// What entries may take of the budget; the rest is for what a read needs beside them.
+    fn room(&self) -> usize {
+        self.budget / 8 * 5
+    }
+
+    /// What a section of an answer may take.
+    pub(crate) fn section_room(&self) -> usize {
+        self.budget / 8
+    }
+
+    /// What decoded footprints may take, beside the one in use.
+    pub(super) fn runs_room(&self) -> usize {
+        self.budget / 16
+    }
+
+    /// Notes that so many bytes are held, beside what the index has.
+    pub(crate) fn note(&self, beside: usize) {
+        let given = self.given.as_ref().map_or(0, |given| given.memory);
+        let kept = self.cache().memory + self.weaves().memory();
+        self.peak.fetch_max(self.memory + given + kept + beside, Ordering::Relaxed);
+    }
+
+    /// The most bytes that were held at once since the last time that this was asked.
+    pub(crate) fn take_peak(&self) -> usize {
+        self.peak.swap(0, Ordering::Relaxed)
     }
 
     fn take_in(&mut self, log: u32, at: u64, frame: Frame) -> Result<()> {
@@ -254,30 +355,60 @@ impl Index {
         };
         let number = self.counts[log as usize];
         self.counts[log as usize] += frame.entries.len() as u64;
-        self.sections.push(Section {
+        let source = &self.logs[log as usize];
+        // Not only of the first and last: nobody promises that a log's epochs ascend.
+        let epochs = frame.entries.iter().map(|entry| entry.write.epoch);
+        let epochs = (epochs.clone().min().unwrap_or(0), epochs.max().unwrap_or(0));
+        let first = (source.order_of(epochs.0), source.rank, 0);
+        let last = (source.order_of(epochs.1), source.rank, u64::MAX);
+        self.add_section(Section {
             log,
             at,
             end: frame.end,
             vars: of(|e| e.write.var..e.write.var + 1),
             records: of(|e| e.write.records.first..e.write.records.end().unwrap_or(u64::MAX)),
             number,
+            first,
+            last,
         });
         self.entries += frame.entries.len();
         // Entries that cannot be used are told now, also if they are looked up later.
-        let mut damages = Vec::new();
-        let usable = self.found(log, &frame, number, &mut damages);
-        self.damages.append(&mut damages);
-        if self.entries.saturating_mul(size_of::<Found>() + 40) > self.budget {
+        let Index { logs, outlines, damages, .. } = self;
+        let log = OfLog { log, source: &logs[log as usize], outlines: &outlines[log as usize] };
+        let scanning = self.scanning;
+        if !scanning {
+            self.singles.reserve(frame.entries.len());
+        }
+        log.found(&frame, number, damages, |var, found| {
+            if !scanning {
+                self.memory += found.memory();
+                put(&mut self.singles, &mut self.spreads, var, found);
+            }
+        });
+        if self.memory > self.room() {
             self.scanning = true;
-            self.vars.clear();
-        }
-        if self.scanning {
-            return Ok(());
-        }
-        for (found, var) in usable {
-            self.insert(var, found);
+            self.memory = 0;
+            self.singles.clear();
+            self.spreads.clear();
         }
         Ok(())
+    }
+
+    /// Adds frames to the log's last section, if that is short.
+    fn add_section(&mut self, new: Section) {
+        let around = |a: &Range<u64>, b: &Range<u64>| a.start.min(b.start)..a.end.max(b.end);
+        if let Some(last) = self.sections.last_mut()
+            && last.log == new.log
+            && last.end - last.at < LEAST_SECTION
+        {
+            last.end = new.end;
+            last.vars = around(&last.vars, &new.vars);
+            last.records = around(&last.records, &new.records);
+            last.first = last.first.min(new.first);
+            last.last = last.last.max(new.last);
+            return;
+        }
+        self.sections.push(new);
     }
 
     /// Notes where the frame's footprints are.
@@ -299,105 +430,44 @@ impl Index {
         }
     }
 
-    /// The frame's entries, each with its variable; those that make no sense are damages.
-    fn found(
-        &self,
-        log: u32,
-        frame: &Frame,
-        number: u64,
-        damages: &mut Vec<LogDamage>,
-    ) -> Vec<(Found, u64)> {
-        let source = &self.logs[log as usize];
-        let mut out = Vec::with_capacity(frame.entries.len());
-        for (i, entry) in frame.entries.iter().enumerate() {
-            let Some(found) = self.one(log, frame, entry, number + i as u64) else {
-                let what = format!(
-                    "an entry of variable number {} at byte {} of the data log cannot be used: \
-                     its footprint {} is lost or does not fit its {} bytes",
-                    entry.write.var, entry.place, entry.footprint, entry.len
-                );
-                damages.push(LogDamage { rank: source.rank, what });
-                continue;
-            };
-            out.push((found, entry.write.var));
-        }
-        out
-    }
-
-    fn one(&self, log: u32, frame: &Frame, entry: &Entry, number: u64) -> Option<Found> {
-        let source = &self.logs[log as usize];
-        let outlines = &self.outlines[log as usize];
-        let outline = (*outlines.get(usize::try_from(entry.footprint).ok()?)?)?;
-        let write = &entry.write;
-        let all = outline.elements.checked_mul(write.records.count)?;
-        let fits = entry.encoded || all.checked_mul(write.width.into())? == entry.len;
-        let end = write.first.checked_add(outline.span)?;
-        let session = u64::from(source.session) << 48;
-        fits.then(|| Found {
-            order: (session | write.epoch.min((1 << 48) - 1), source.rank, number),
-            log,
-            records: write.records,
-            first: write.first,
-            end,
-            footprint: entry.footprint,
-            elements: outline.elements,
-            place: entry.place,
-            len: entry.len,
-            width: write.width,
-            little: write.little,
-            encoded: entry.encoded,
-            sums: frame.sums[entry.sums.clone()].into(),
-        })
-    }
-
     /// Calls `each` with every entry that may touch elements `from..to` of a record of a variable.
+    /// Not where entries are too many to be kept: gives whether it has.
     pub(crate) fn ask(
         &self,
         var: u64,
         record: u64,
         (from, to): (u64, u64),
         mut each: impl FnMut(&Found),
-    ) -> Result<()> {
-        let mut meets = |found: &Found| {
+    ) -> bool {
+        if self.scanning {
+            return false;
+        }
+        self.singles.overlapping((var, record), from, to, |single| each(&single.found));
+        self.spreads.overlapping(var, record, record + 1, |Spread { found, .. }| {
             let records = &found.records;
-            let in_record = record >= records.first
-                && (record - records.first).is_multiple_of(records.step)
-                && (record - records.first) / records.step < records.count;
+            let in_record = (record - records.first).is_multiple_of(records.step);
             if in_record && found.first < to && found.end > from {
                 each(found);
             }
-        };
-        if !self.scanning {
-            if let Some(of_var) = self.vars.get(&var) {
-                if let Some(tree) = of_var.by_record.get(&record) {
-                    tree.overlapping(from, to, &mut meets);
-                }
-                of_var.spread.overlapping(record, record + 1, |Spread(found)| meets(found));
-            }
-            return Ok(());
-        }
-        for section in &self.sections {
-            if !section.vars.contains(&var) || !section.records.contains(&record) {
-                continue;
-            }
-            self.read_section(section, |v, found| {
-                if v == var {
-                    meets(found);
-                }
-            })?;
-        }
-        Ok(())
+        });
+        true
     }
 
-    /// Calls `each` with the variable and every entry of a frame.
+    /// Calls `each` with the variable and every entry of a section.
     fn read_section(&self, section: &Section, mut each: impl FnMut(u64, &Found)) -> Result<()> {
         let mut log = self.logs[section.log as usize].clone();
         (log.read, log.meta_len) = (section.at, Some(section.end));
+        let mut number = section.number;
+        let (source, outlines) =
+            (&self.logs[section.log as usize], &self.outlines[section.log as usize]);
+        let of_log = OfLog { log: section.log, source, outlines };
         log.read_on(|frame| {
             if let Ok(frame) = frame {
                 let mut ignored = Vec::new();
-                let all = self.found(section.log, &frame, section.number, &mut ignored);
-                all.iter().for_each(|(found, var)| each(*var, found));
+                of_log.found(&frame, number, &mut ignored, |var, found| {
+                    each(var, &found);
+                });
+                number += frame.entries.len() as u64;
             }
             Ok(())
         })
@@ -424,16 +494,93 @@ impl Index {
     fn keep(&self, key: (u32, u64), runs: &Arc<SortedRuns>) {
         let mut cache = self.cache();
         cache.memory += runs.memory();
-        if cache.memory > self.budget {
+        if cache.memory > self.runs_room() {
             cache.runs.clear();
             cache.memory = runs.memory();
         }
         cache.runs.insert(key, runs.clone());
+        drop(cache);
+        self.note(0);
+    }
+
+    /// Tables for what is read again and again.
+    pub(crate) fn weaves(&self) -> std::sync::MutexGuard<'_, Weaves> {
+        self.weaves.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes that they may take.
+    pub(crate) fn weaves_budget(&self) -> usize {
+        (self.budget / 16).min(MOST_WEAVES)
     }
 
     fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {
         // A cache that a panicking thread left behind is still a cache.
         self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is needed to make sense of a log's frames.
+struct OfLog<'i> {
+    log: u32,
+    source: &'i LogSource,
+    outlines: &'i [Option<Outline>],
+}
+
+impl OfLog<'_> {
+    /// Calls `each` with the frame's entries and their variables; those that make no sense are
+    /// damages.
+    fn found(
+        &self,
+        frame: &Frame,
+        number: u64,
+        damages: &mut Vec<LogDamage>,
+        mut each: impl FnMut(u64, Found),
+    ) {
+        let sums: Arc<[u32]> = frame.sums.as_slice().into();
+        for (i, entry) in frame.entries.iter().enumerate() {
+            let Some(found) = self.one(&sums, entry, number + i as u64) else {
+                let what = format!(
+                    "an entry of variable number {} at byte {} of the data log cannot be used: \
+                     its footprint {} is lost or does not fit its {} bytes",
+                    entry.write.var, entry.place, entry.footprint, entry.len
+                );
+                let rank = self.source.rank;
+                damages.push(LogDamage { rank, what });
+                continue;
+            };
+            each(entry.write.var, found);
+        }
+    }
+
+    fn one(&self, sums: &Arc<[u32]>, entry: &Entry, number: u64) -> Option<Found> {
+        let OfLog { log, source, outlines } = *self;
+        let outline = (*outlines.get(usize::try_from(entry.footprint).ok()?)?)?;
+        let write = &entry.write;
+        let all = outline.elements.checked_mul(write.records.count)?;
+        let fits = entry.encoded || all.checked_mul(write.width.into())? == entry.len;
+        let end = write.first.checked_add(outline.span)?;
+        fits.then(|| Found {
+            order: (source.order_of(write.epoch), source.rank, number),
+            log,
+            records: write.records,
+            first: write.first,
+            end,
+            footprint: entry.footprint,
+            elements: outline.elements,
+            place: entry.place,
+            len: entry.len,
+            width: write.width,
+            little: write.little,
+            encoded: entry.encoded,
+            sums: Sums { all: sums.clone(), range: entry.sums.clone() },
+        })
+    }
+}
+
+fn put(singles: &mut Levels<Single>, spreads: &mut Levels<Spread>, var: u64, found: Found) {
+    match found.records.count {
+        1 => singles.push(Single { var, found }),
+        _ => spreads.push(Spread { var, found }),
     }
 }
 

@@ -11,15 +11,20 @@ use esker_format::{VarId, Variable, values};
 use esker_store::{FileRun, StoreError};
 
 use super::SortedRuns;
-use super::index::{Found, Index};
+use super::asking::Question;
+use super::holes::Holes;
+use super::index::{Cost, Found, Index, Order};
 use super::view::{Scratch, State, View};
 use crate::plan::{Piece, later_wins, sort_by_offset};
 
 /// Payload between two pieces that is read along.
-const HOLE: u64 = 16 * 1024;
+pub(super) const HOLE: u64 = 16 * 1024;
 
 /// How often elements were written over, on average, before it is worth finding the newest first.
 const OVERWRITTEN: f64 = 4.0;
+
+/// Pieces that are sorted at once to find the newest, at most about.
+const NEWEST: f64 = 1e6;
 
 /// Payload that is read at once, so that it stays in the cache until it is laid out.
 const SPAN: u64 = 64 * 1024;
@@ -82,20 +87,22 @@ pub(super) struct Want {
 
 /// A piece of a payload and where it goes, in bytes.
 #[derive(Debug, Clone, Copy)]
-struct Part {
-    from: u64,
-    at: u64,
-    len: u64,
+pub(super) struct Part {
+    pub(super) from: u64,
+    pub(super) at: u64,
+    pub(super) len: u64,
 }
 
 /// One entry, while it is laid out.
-struct Layer {
-    found: Found,
-    runs: Arc<SortedRuns>,
+pub(super) struct Layer {
+    pub(super) found: Found,
+    /// `None` where there is no room for the runs of all layers: then they are decoded again
+    /// for each window.
+    pub(super) runs: Option<Arc<SortedRuns>>,
     /// Elements of its payload before those of the stretch's record.
-    before: u64,
+    pub(super) before: u64,
     /// Where in its runs the last window ended.
-    cursor: usize,
+    pub(super) cursor: usize,
     loaded: Option<Loaded>,
 }
 
@@ -111,22 +118,37 @@ impl Layer {
     fn covers(&self, wants: &[Want]) -> bool {
         let (Some(first), Some(last)) = (wants.first(), wants.last()) else { return true };
         let Found { first: low, end, .. } = self.found;
-        self.runs.is_one_run() && low <= first.from && last.to <= end
+        let is_one_run = self.runs.as_ref().is_some_and(|runs| runs.is_one_run());
+        is_one_run && low <= first.from && last.to <= end
     }
 
     /// Puts what there is of `wants` into `parts`, in the order of the payload.
-    fn parts(&mut self, wants: &[Want], parts: &mut Vec<Part>) {
+    pub(super) fn parts(&mut self, runs: &SortedRuns, wants: &[Want], parts: &mut Vec<Part>) {
+        self.parts_and(runs, wants, parts, |_, _, _| {});
+    }
+
+    /// The same, and tells of each part which want it is of, where in it, and how long.
+    fn parts_and(
+        &mut self,
+        runs: &SortedRuns,
+        wants: &[Want],
+        parts: &mut Vec<Part>,
+        mut each: impl FnMut(usize, u64, u64),
+    ) {
         parts.clear();
         let Found { first, end, width, .. } = self.found;
         let width = u64::from(width);
         let reached = wants.partition_point(|want| want.to <= first);
-        for want in wants[reached..].iter().take_while(|want| want.from < end) {
+        let those = wants.iter().enumerate().skip(reached);
+        for (number, want) in those.take_while(|(_, want)| want.from < end) {
             let low = want.from.saturating_sub(first);
             let (at, before) = (want.at, self.before);
-            self.runs.within(&mut self.cursor, low, want.to - first, |start, len, element| {
+            runs.within(&mut self.cursor, low, want.to - first, |start, len, element| {
+                let place = first + start - want.from;
+                each(number, place, len);
                 parts.push(Part {
                     from: (before + element) * width,
-                    at: at + (first + start - want.from) * width,
+                    at: at + place * width,
                     len: len * width,
                 });
             });
@@ -139,42 +161,93 @@ impl Layer {
 }
 
 /// What is to be laid out, and how.
+#[derive(Clone, Copy)]
 pub(super) struct Laying<'a> {
     pub(super) view: &'a View,
     pub(super) state: &'a State,
+    pub(super) index: &'a Index,
     pub(super) stretch: &'a Stretch<'a>,
     /// Whether elements are wanted as this machine has them, not as the file has.
     pub(super) native: bool,
+    /// Whether what is there already stays where there is no entry.
+    pub(super) over: bool,
 }
 
 impl Laying<'_> {
-    /// Puts the wanted elements, which are sorted, to their places in `out`.
+    /// Puts the wanted elements, which are sorted, to their places in `out`: as many entries at a
+    /// time as the index has room for, later ones over earlier ones.
     pub(super) fn lay(&self, wants: &[Want], out: &mut [u8]) -> esker_store::Result<()> {
         let (Some(first), Some(last)) = (wants.first(), wants.last()) else { return Ok(()) };
-        let mut layers = self.layers((first.from, last.to))?;
+        let mut laying = *self;
+        let mut after = None;
+        loop {
+            let (layers, newest) = self.layers((first.from, last.to), after)?;
+            laying.lay_layers(layers, wants, out)?;
+            if newest.is_none() {
+                return Ok(());
+            }
+            (after, laying.over) = (newest, true);
+        }
+    }
+
+    fn lay_layers(
+        &self,
+        mut layers: Vec<Layer>,
+        wants: &[Want],
+        out: &mut [u8],
+    ) -> esker_store::Result<()> {
+        let (Some(first), Some(last)) = (wants.first(), wants.last()) else { return Ok(()) };
         let shares = layers.iter().map(|layer| {
             let Found { first: low, end, elements, .. } = layer.found;
             let shared = end.min(last.to).saturating_sub(low.max(first.from));
             elements as f64 * shared as f64 / (end - low).max(1) as f64
         });
-        if shares.sum::<f64>() > OVERWRITTEN * (last.to - first.from) as f64 {
-            return self.lay_newest(&mut layers, wants, out);
+        let over = shares.sum::<f64>() / (last.to - first.from) as f64;
+        if over > OVERWRITTEN {
+            let most = (NEWEST / over).max(1.0) as u64;
+            return each_window(wants, self.width(), most, |wants| {
+                self.lay_newest(&mut layers, wants, out)
+            });
         }
-        let mut parts = Vec::new();
+        let (mut parts, mut holes) = (Vec::new(), Holes::default());
         let few = layers.len() <= FEW;
-        let most = (WINDOW * layers.len() as u64).max(LEAST_WINDOW) / self.width();
+        let mut most = (WINDOW * layers.len() as u64).max(LEAST_WINDOW) / self.width();
+        let mut weaves = self.is_for_weaving(&layers, wants);
+        if weaves {
+            most = LEAST_WINDOW / self.width();
+        }
         each_window(wants, self.width(), most, |wants| {
+            weaves = weaves && self.weave(&mut layers, wants, out)?;
+            if weaves {
+                return Ok(());
+            }
             // What lies under an entry that has everything is not seen.
             let lowest = layers.iter().rposition(|layer| layer.covers(wants));
-            if lowest.is_none() {
+            // What is not a hole in the end is not filled.
+            let fills =
+                lowest.is_none() && !self.over && !self.view.has_under() && !layers.is_empty();
+            if fills {
+                holes.reset(wants);
+            } else if lowest.is_none() {
                 self.lay_rest(wants, out)?;
             }
             for layer in &mut layers[lowest.unwrap_or(0)..] {
-                layer.parts(wants, &mut parts);
+                let runs = self.runs_of(layer)?;
+                match fills {
+                    true => layer.parts_and(&runs, wants, &mut parts, |want, start, len| {
+                        holes.lay(want, start, len);
+                    }),
+                    false => layer.parts(&runs, wants, &mut parts),
+                }
                 self.lay_parts(layer, &parts, out)?;
                 if !few {
                     self.unload(layer);
                 }
+            }
+            if fills {
+                let mut rest = Vec::new();
+                holes.each(wants, self.width(), |hole| rest.push(hole));
+                self.lay_rest(&rest, out)?;
             }
             Ok(())
         })?;
@@ -182,7 +255,12 @@ impl Laying<'_> {
         Ok(())
     }
 
-    fn width(&self) -> u64 {
+    /// Whether the bytes of an entry's elements are to be turned round.
+    pub(super) fn is_reversed(&self, found: &Found) -> bool {
+        found.little != (self.native && cfg!(target_endian = "little"))
+    }
+
+    pub(super) fn width(&self) -> u64 {
         self.stretch.variable.ty.size()
     }
 
@@ -192,29 +270,71 @@ impl Laying<'_> {
         }
     }
 
-    /// The entries that may have elements `from..to`, oldest first.
-    fn layers(&self, range: (u64, u64)) -> esker_store::Result<Vec<Layer>> {
-        let index = &self.state.index;
+    /// Entries that may have elements `from..to`, oldest first: those after `after` that there is
+    /// room for. Gives the newest of them if there are more behind it.
+    fn layers(
+        &self,
+        (from, to): (u64, u64),
+        after: Option<Order>,
+    ) -> esker_store::Result<(Vec<Layer>, Option<Order>)> {
+        let index = self.index;
         let Stretch { var: VarId(var), record, .. } = *self.stretch;
-        let mut entries: Vec<Found> = Vec::new();
-        let asked = index.ask(var as u64, record, range, |found| {
-            // An entry of another width belongs to something that had this number once.
-            if u64::from(found.width) == self.width() {
-                entries.push(found.clone());
-            }
-        });
-        asked.map_err(|e| self.view.store_error(e))?;
+        let var = var as u64;
+        let room = index.section_room();
+        let (mut entries, mut memory, mut left_out) = (Vec::new(), 0, false);
+        let asked = after.is_none()
+            && index.ask(var, record, (from, to), |found| {
+                memory += found.memory();
+                match memory <= room || entries.is_empty() {
+                    true => entries.push(found.clone()),
+                    false => left_out = true,
+                }
+            });
+        let mut newest = None;
+        if !asked || left_out {
+            drop(entries);
+            let question = Question { var, records: record..record + 1, elements: from..to };
+            let cost = |found: &Found| Cost { own: found.memory(), shared: 0 };
+            let collected = index.collect(&[question], after, room, cost);
+            let collected = collected.map_err(|e| self.view.store_error(e))?;
+            newest = collected.entries.last().map(|(_, found)| found.order);
+            newest = newest.filter(|_| collected.more);
+            entries = collected.entries.into_iter().map(|(_, found)| found).collect();
+            memory = entries.iter().map(Found::memory).sum();
+        }
+        // An entry of another width belongs to something that had this number once.
+        entries.retain(|found| u64::from(found.width) == self.width());
         entries.sort_unstable_by_key(|found| found.order);
+        let mut held = 0;
         let layer = |found: Found| {
-            let Some(runs) = index.runs(&found).map_err(|e| self.view.store_error(e))? else {
-                let rank = index.logs[found.log as usize].rank;
-                let why = format!("the metadata log of rank {rank} has changed");
-                return Err(self.view.failed("read of the log".to_string(), why));
+            let runs = match held <= index.runs_room() {
+                true => Some(self.decoded_runs(&found)?),
+                false => None,
             };
+            held += runs.as_ref().map_or(0, |runs| runs.memory());
             let before = (record - found.records.first) / found.records.step * found.elements;
             Ok(Layer { found, runs, before, cursor: 0, loaded: None })
         };
-        entries.into_iter().map(layer).collect()
+        let layers: esker_store::Result<Vec<Layer>> = entries.into_iter().map(layer).collect();
+        index.note(memory + held);
+        Ok((layers?, newest))
+    }
+
+    /// The runs of a layer.
+    fn runs_of(&self, layer: &Layer) -> esker_store::Result<Arc<SortedRuns>> {
+        match &layer.runs {
+            Some(runs) => Ok(runs.clone()),
+            None => self.decoded_runs(&layer.found),
+        }
+    }
+
+    fn decoded_runs(&self, found: &Found) -> esker_store::Result<Arc<SortedRuns>> {
+        let runs = self.index.runs(found).map_err(|e| self.view.store_error(e))?;
+        runs.ok_or_else(|| {
+            let rank = self.index.logs[found.log as usize].rank;
+            let why = format!("the metadata log of rank {rank} has changed");
+            self.view.failed("read of the log".to_string(), why)
+        })
     }
 
     /// Lays out what was much written over: only what the newest left is read.
@@ -228,7 +348,8 @@ impl Laying<'_> {
         let mut pieces: Vec<Piece> = Vec::new();
         let mut parts = Vec::new();
         for (number, layer) in layers.iter_mut().enumerate() {
-            layer.parts(wants, &mut parts);
+            let runs = self.runs_of(layer)?;
+            layer.parts(&runs, wants, &mut parts);
             pieces.extend(parts.iter().map(|part| Piece {
                 offset: part.at,
                 len: part.len,
@@ -260,6 +381,9 @@ impl Laying<'_> {
         let width = self.width();
         let target =
             |want: &Want| want.at as usize..(want.at + (want.to - want.from) * width) as usize;
+        if wants.is_empty() || self.over {
+            return Ok(());
+        }
         let is_record = self.state.header.schema.is_record(variable);
         let is_there = !is_record || record < self.state.under_records;
         if let Some(file) = self.view.under.as_ref().filter(|_| is_there) {
@@ -273,10 +397,7 @@ impl Laying<'_> {
             }
             return Ok(());
         }
-        let mut fill = values::fill_bytes(variable);
-        if self.native {
-            values::swap_in_place(&mut fill, width as usize);
-        }
+        let fill = self.fill();
         // A multiple of every width, long enough to be copied fast.
         let fill = fill.repeat(64 / fill.len().max(1));
         for want in wants {
@@ -285,6 +406,15 @@ impl Laying<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The variable's fill value, in the order that is wanted.
+    pub(super) fn fill(&self) -> Vec<u8> {
+        let mut fill = values::fill_bytes(self.stretch.variable);
+        if self.native {
+            values::swap_in_place(&mut fill, self.width() as usize);
+        }
+        fill
     }
 
     /// Lays these parts of a layer, which are in the order of the payload.
@@ -298,7 +428,7 @@ impl Laying<'_> {
             return self.lay_decoded(layer, parts, out);
         }
         let width = self.width() as usize;
-        let reversed = layer.found.little != (self.native && cfg!(target_endian = "little"));
+        let reversed = self.is_reversed(&layer.found);
         let mut rest = parts;
         while let Some(first) = rest.first() {
             let start = first.from;
@@ -386,9 +516,9 @@ impl Laying<'_> {
         if parts.is_empty() {
             return Ok(());
         }
-        let Layer { found, runs, .. } = layer;
+        let found = &layer.found;
         let failed = |why: String| {
-            let rank = self.state.index.logs[found.log as usize].rank;
+            let rank = self.index.logs[found.log as usize].rank;
             let why = format!(
                 "the payload at byte {} of the data log of rank {rank} cannot be decoded: {why}",
                 found.place
@@ -398,7 +528,7 @@ impl Laying<'_> {
         let Some(filters) = self.state.filters.get(&self.stretch.var) else {
             return Err(failed("the variable has no filters, or unknown ones".to_string()));
         };
-        let shape = runs.payload_shape(found.records.count, found.elements);
+        let shape = self.runs_of(layer)?.payload_shape(found.records.count, found.elements);
         let key = (found.log, found.place);
         let read = || {
             let mut payload = vec![0; found.len as usize];
@@ -451,9 +581,13 @@ impl Laying<'_> {
     }
 
     /// Reads whole blocks of a payload from `from` on, and compares their checksums.
-    fn read_checked(&self, found: &Found, from: u64, bytes: &mut [u8]) -> esker_store::Result<()> {
-        let index: &Index = &self.state.index;
-        let source = &index.logs[found.log as usize];
+    pub(super) fn read_checked(
+        &self,
+        found: &Found,
+        from: u64,
+        bytes: &mut [u8],
+    ) -> esker_store::Result<()> {
+        let source = &self.index.logs[found.log as usize];
         let n = source.data.read_at(found.place + from, bytes)?;
         let sums = &found.sums[(from / BLOCK as u64) as usize..];
         let whole = n == bytes.len();

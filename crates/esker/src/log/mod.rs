@@ -1,7 +1,7 @@
 //! The log: payloads as they came, what they are, and how they are found again.
 //!
 //! A write is cut into `parts`, each of which the `writer` appends as an entry; equal footprints
-//! are `known`. To read, the frames of each `source` go into the `index` (with a `tree` for
+//! are `known`. To read, the frames of each `source` go into the `index` (with `levels` of
 //! intervals and `sorted` runs for footprints), and the `view` answers as if it were a file,
 //! into which `lay` puts what is known.
 //! Where each rank indexes a share, `questions` of what is to be read go round (`asking`).
@@ -9,23 +9,25 @@
 mod asking;
 mod cut;
 mod filtered;
+mod holes;
 mod index;
 mod known;
 mod lay;
+mod levels;
 mod memo;
 mod mixed;
 mod parts;
 mod questions;
 mod sorted;
 mod source;
-mod tree;
 mod view;
+mod weave;
 mod writer;
 
-pub(crate) use asking::{Asker, Question, take_answer};
+pub(crate) use asking::{Asked, Question, Reach, answer, take_answer};
 pub(crate) use filtered::{ATTRIBUTE as FILTERS, Filtered};
 pub use index::LogDamage;
-pub(crate) use index::{Index, definition};
+pub(crate) use index::{Index, Order, definition};
 pub(crate) use memo::{Memo, Parts};
 pub(crate) use questions::questions;
 pub(crate) use sorted::{SortedRuns, gallop};

@@ -53,7 +53,7 @@ fn around(header: &Header, var: VarId, extent: &Extent) -> Option<Question> {
 
 impl Question {
     /// Makes it the box around both.
-    fn join(&mut self, other: &Question) {
+    pub(super) fn join(&mut self, other: &Question) {
         let around = |a: &Range<u64>, b: &Range<u64>| a.start.min(b.start)..a.end.max(b.end);
         self.records = around(&self.records, &other.records);
         self.elements = around(&self.elements, &other.elements);

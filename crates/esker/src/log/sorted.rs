@@ -30,13 +30,28 @@ pub(crate) struct PlacedRun<N> {
     reach: N,
 }
 
-impl PlacedRun<u64> {
-    fn short(&self) -> Option<PlacedRun<u32>> {
-        let PlacedRun { start, len, element, reach } = *self;
-        let [start, len, element, reach] = [start, len, element, reach].map(u32::try_from);
-        let (start, len) = (start.ok()?, len.ok()?);
-        Some(PlacedRun { start, len, element: element.ok()?, reach: reach.ok()? })
+/// The runs by place, in numbers that `narrow` makes.
+fn placed<N: Copy + Into<u64>>(
+    runs: &[ElementRun],
+    narrow: impl Fn(u64) -> N,
+) -> Vec<PlacedRun<N>> {
+    let mut element = 0;
+    let place = |run: &ElementRun| {
+        let [start, len, reach] = [run.start, run.len, run.start + run.len].map(&narrow);
+        let placed = PlacedRun { start, len, element: narrow(element), reach };
+        element += run.len;
+        placed
+    };
+    let mut list: Vec<PlacedRun<N>> = runs.iter().map(place).collect();
+    if !list.is_sorted_by_key(|run| run.start.into()) {
+        list.sort_by_key(|run| run.start.into());
     }
+    let mut reach = 0;
+    for run in &mut list {
+        reach = reach.max(run.reach.into());
+        run.reach = narrow(reach);
+    }
+    list
 }
 
 impl SortedRuns {
@@ -46,25 +61,11 @@ impl SortedRuns {
                 SortedRuns::Block(Pattern::of_levels(0, *run, levels.clone()))
             }
             Footprint::Runs(runs) => {
-                let mut element = 0;
-                let place = |run: &ElementRun| {
-                    let ElementRun { start, len } = *run;
-                    let placed = PlacedRun { start, len, element, reach: 0 };
-                    element += len;
-                    placed
-                };
-                let mut list: Vec<PlacedRun<u64>> = runs.iter().map(place).collect();
-                if !list.is_sorted_by_key(|run| run.start) {
-                    list.sort_by_key(|run| run.start);
-                }
-                let mut reach = 0;
-                for run in &mut list {
-                    reach = reach.max(run.start + run.len);
-                    run.reach = reach;
-                }
-                match list.iter().map(PlacedRun::short).collect() {
-                    Some(short) => SortedRuns::Short(short),
-                    None => SortedRuns::List(list),
+                let highest = runs.iter().map(|run| run.start + run.len).max().unwrap_or(0);
+                let elements: u64 = runs.iter().map(|run| run.len).sum();
+                match highest.max(elements) <= u32::MAX.into() {
+                    true => SortedRuns::Short(placed(runs, |n| n as u32)),
+                    false => SortedRuns::List(placed(runs, |n| n)),
                 }
             }
         }
@@ -88,6 +89,15 @@ impl SortedRuns {
             SortedRuns::Block(pattern) => pattern.levels().is_empty(),
             SortedRuns::List(list) => list.len() == 1,
             SortedRuns::Short(list) => list.len() == 1,
+        }
+    }
+
+    /// How many runs there are.
+    pub(crate) fn count(&self) -> u64 {
+        match self {
+            SortedRuns::Block(pattern) => pattern.run_count(),
+            SortedRuns::List(list) => list.len() as u64,
+            SortedRuns::Short(list) => list.len() as u64,
         }
     }
 

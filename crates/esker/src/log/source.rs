@@ -25,14 +25,25 @@ pub(crate) struct LogSource {
     pub(crate) read: u64,
 }
 
+/// The bits of an order's first number that are the epoch; those above are the session.
+pub(super) const EPOCH: u64 = (1 << 48) - 1;
+
 /// Bytes of a metadata log that are read at a time.
 const SECTION: u64 = 1 << 20;
 
 impl LogSource {
+    /// The first number of the order of an entry of this epoch.
+    pub(super) fn order_of(&self, epoch: u64) -> u64 {
+        u64::from(self.session) << 48 | epoch.min(EPOCH)
+    }
+
     /// Goes to the first frame. A log whose head is not whole has none. Gives whose log it is, if it
     /// is not the one that should be there.
     pub(crate) fn skip_head(&mut self) -> Result<Option<String>> {
-        let len = self.meta.len()?.min(self.meta_len.unwrap_or(u64::MAX));
+        let len = match self.meta_len {
+            Some(len) => len,
+            None => self.meta.len()?,
+        };
         let mut bytes = vec![0; (Head::enough() as u64).min(len) as usize];
         let n = self.meta.read_at(0, &mut bytes)?;
         let Some((head, end)) = Head::decode(&bytes[..n]) else {

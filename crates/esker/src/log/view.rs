@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 use esker_format::{Header, NumRecs, Placement, VarId, values};
 use esker_store::{ElementOrder, File, FileRun, MadeUp, StoreError};
 
+use super::asking::Question;
 use super::filtered::{Decoded, Filtered};
 use super::index::Index;
 use super::lay::{Laying, Stretch, Want};
@@ -96,6 +97,11 @@ impl View {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether there is a file underneath.
+    pub(super) fn has_under(&self) -> bool {
+        self.under.is_some()
+    }
+
     /// The filters of a variable, if it has any.
     pub(crate) fn filters(&self, var: VarId) -> Option<Arc<Filtered>> {
         self.state().filters.get(&var).cloned()
@@ -117,7 +123,7 @@ impl View {
         StoreError::new(&self.path, action, io::Error::new(io::ErrorKind::InvalidData, why))
     }
 
-    pub(super) fn store_error(&self, error: crate::error::Error) -> StoreError {
+    pub(crate) fn store_error(&self, error: crate::error::Error) -> StoreError {
         match error {
             crate::error::Error::Store(error) => error,
             other => self.failed("read of the log".to_string(), other.to_string()),
@@ -127,7 +133,7 @@ impl View {
     /// Puts the bytes of `stretch` from `from` to `to`, counted from its beginning, into `out`.
     fn lay(
         &self,
-        state: &State,
+        (state, index): (&State, &Index),
         stretch: &Stretch<'_>,
         (from, to): (u64, u64),
         out: &mut [u8],
@@ -135,7 +141,7 @@ impl View {
         let width = stretch.variable.ty.size();
         let (first, end) = (from / width, to.div_ceil(width));
         let want = Want { from: first, to: end, at: 0 };
-        let laying = Laying { view: self, state, stretch, native: false };
+        let laying = Laying { view: self, state, index, stretch, native: false, over: false };
         if (first * width, end * width) == (from, to) {
             return laying.lay(&[want], out);
         }
@@ -295,45 +301,7 @@ impl State {
 impl File for View {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> esker_store::Result<usize> {
         let state = self.state();
-        let n = state.end.saturating_sub(offset).min(buf.len() as u64);
-        let buf = &mut buf[..n as usize];
-        // What lies between variables, in order of the file.
-        let mut at = offset;
-        let end = offset + n;
-        let head_len = state.head.len() as u64;
-        if at < head_len {
-            let to = end.min(head_len);
-            let head = &state.head[at as usize..to as usize];
-            buf[..head.len()].copy_from_slice(head);
-            at = to;
-        }
-        state.stretches(at, end, |stretch, (from, to)| {
-            // The padding of a header that lies may reach into what follows.
-            let from = from.max(at.saturating_sub(stretch.begin));
-            if from >= to {
-                return Ok(());
-            }
-            let start = stretch.begin + from;
-            let (hole, rest) =
-                ((at - offset) as usize..(start - offset) as usize, (start - offset) as usize);
-            buf[hole].fill(0);
-            at = stretch.begin + to;
-            let out = &mut buf[rest..rest + (to - from) as usize];
-            let values = to.min(stretch.len).saturating_sub(from);
-            let (out, padding) = out.split_at_mut(values as usize);
-            // netCDF pads with the variable's fill value.
-            let fill = values::fill_bytes(stretch.variable);
-            let skip = (from + values).saturating_sub(stretch.len) as usize;
-            let bytes = fill.iter().cycle().skip(skip % fill.len().max(1));
-            padding.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
-            match values {
-                0 => Ok(()),
-                _ => self.lay(&state, &stretch, (from, from + values), out),
-            }
-        })?;
-        // Between variables that are aligned, and behind them, there are zeros.
-        buf[(at - offset) as usize..].fill(0);
-        Ok(n as usize)
+        self.read_with((&state, &state.index), offset, buf)
     }
 
     fn made_up(&self) -> Option<&dyn MadeUp> {
@@ -369,6 +337,21 @@ impl MadeUp for View {
         buf: &mut [u8],
     ) -> esker_store::Result<usize> {
         let state = self.state();
+        self.lay_runs((&state, &state.index), runs, order, buf, false)
+    }
+}
+
+impl View {
+    /// Reads stretches of the file that these entries make. With `over`, only what they have:
+    /// the rest of `buf` stays.
+    pub(crate) fn lay_runs(
+        &self,
+        (state, index): (&State, &Index),
+        runs: &[FileRun],
+        order: ElementOrder,
+        buf: &mut [u8],
+        over: bool,
+    ) -> esker_store::Result<usize> {
         let mut done = 0;
         let (mut rest, mut skipped) = (runs, 0);
         let mut wants: Vec<Want> = Vec::new();
@@ -382,7 +365,7 @@ impl MadeUp for View {
             };
             if let (Some(stretch), false) = (&stretch, wants.is_empty()) {
                 let native = order != ElementOrder::File;
-                Laying { view: self, state: &state, stretch, native }.lay(&wants, buf)?;
+                Laying { view: self, state, index, stretch, native, over }.lay(&wants, buf)?;
                 let bytes = wants.iter().map(|want| want.to - want.from).sum::<u64>();
                 done += (bytes * stretch.variable.ty.size()) as usize;
                 (rest, skipped) = (&rest[count..], cut);
@@ -391,8 +374,11 @@ impl MadeUp for View {
             }
             // Beside variables, or not whole elements.
             let at = first.at + skipped;
-            let n = self.read_at(offset, &mut buf[at..at + len])?;
-            if let ElementOrder::Machine(width) = order {
+            let n = match over {
+                true => state.end.saturating_sub(offset).min(len as u64) as usize,
+                false => self.read_with((state, index), offset, &mut buf[at..at + len])?,
+            };
+            if let (ElementOrder::Machine(width), false) = (order, over) {
                 values::swap_in_place(&mut buf[at..at + n], width);
             }
             done += n;
@@ -402,6 +388,77 @@ impl MadeUp for View {
             (rest, skipped) = (&rest[1..], 0);
         }
         Ok(done)
+    }
+
+    /// Boxes that hold what is to be read, few for each variable.
+    pub(crate) fn boxes(&self, state: &State, runs: &[FileRun]) -> Vec<Question> {
+        let mut all: Vec<Question> = Vec::new();
+        for run in runs {
+            let Ok(()) =
+                state.stretches(run.offset, run.offset + run.len as u64, |stretch, (from, to)| {
+                    let width = stretch.variable.ty.size();
+                    let elements = from / width..to.min(stretch.len).div_ceil(width);
+                    if elements.is_empty() {
+                        return Ok(());
+                    }
+                    let records = stretch.record..stretch.record + 1;
+                    let question = Question { var: stretch.var.0 as u64, records, elements };
+                    match all.last_mut().filter(|last| last.var == question.var) {
+                        Some(last) => last.join(&question),
+                        None => all.push(question),
+                    }
+                    Ok::<(), Infallible>(())
+                });
+        }
+        all
+    }
+
+    /// Reads what these entries make of the file.
+    fn read_with(
+        &self,
+        (state, index): (&State, &Index),
+        offset: u64,
+        buf: &mut [u8],
+    ) -> esker_store::Result<usize> {
+        let n = state.end.saturating_sub(offset).min(buf.len() as u64);
+        let buf = &mut buf[..n as usize];
+        // What lies between variables, in order of the file.
+        let mut at = offset;
+        let end = offset + n;
+        let head_len = state.head.len() as u64;
+        if at < head_len {
+            let to = end.min(head_len);
+            let head = &state.head[at as usize..to as usize];
+            buf[..head.len()].copy_from_slice(head);
+            at = to;
+        }
+        state.stretches(at, end, |stretch, (from, to)| {
+            // The padding of a header that lies may reach into what follows.
+            let from = from.max(at.saturating_sub(stretch.begin));
+            if from >= to {
+                return Ok(());
+            }
+            let start = stretch.begin + from;
+            let (hole, rest) =
+                ((at - offset) as usize..(start - offset) as usize, (start - offset) as usize);
+            buf[hole].fill(0);
+            at = stretch.begin + to;
+            let out = &mut buf[rest..rest + (to - from) as usize];
+            let values = to.min(stretch.len).saturating_sub(from);
+            let (out, padding) = out.split_at_mut(values as usize);
+            // netCDF pads with the variable's fill value.
+            let fill = values::fill_bytes(stretch.variable);
+            let skip = (from + values).saturating_sub(stretch.len) as usize;
+            let bytes = fill.iter().cycle().skip(skip % fill.len().max(1));
+            padding.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+            match values {
+                0 => Ok(()),
+                _ => self.lay((state, index), &stretch, (from, from + values), out),
+            }
+        })?;
+        // Between variables that are aligned, and behind them, there are zeros.
+        buf[(at - offset) as usize..].fill(0);
+        Ok(n as usize)
     }
 }
 

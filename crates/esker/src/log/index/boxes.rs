@@ -1,10 +1,18 @@
-//! An index of a share of the logs, which answers questions of many records at once, and the
-//! index that is made of such answers.
+//! Questions of many records and variables at once, and an index that is made of the answers.
 
-use super::{Definitions, Found, Index, Outline, Spread, bytes_of};
+use super::lowest::{Cost, Lowest};
+use super::{Definitions, Found, Index, Order, Outline, Section, bytes_of};
 use crate::error::Result;
 use crate::log::LogSource;
 use crate::log::asking::Question;
+
+/// Some of the entries that touch what was asked for, oldest first.
+#[derive(Debug)]
+pub(crate) struct Collected {
+    pub(crate) entries: Vec<(u64, Found)>,
+    /// Whether there are more, all of them newer.
+    pub(crate) more: bool,
+}
 
 impl Index {
     /// An index of what others tell of these logs.
@@ -13,19 +21,34 @@ impl Index {
         for log in logs {
             index.add(log);
         }
-        index.given = Some(Definitions::new());
+        index.given = Some(Definitions::default());
         index
+    }
+
+    /// Takes out the entries behind this one that were put in since the index was settled.
+    pub(crate) fn forget_after(&mut self, last: Order) {
+        let memory = &mut self.memory;
+        let mut keeps = |found: &Found| {
+            let keeps = found.order <= last;
+            *memory -= if keeps { 0 } else { found.memory() };
+            keeps
+        };
+        self.singles.retain_fresh(|single| keeps(&single.found));
+        self.spreads.retain_fresh(|spread| keeps(&spread.found));
     }
 
     /// Puts in the definition of a footprint that another rank has read.
     pub(crate) fn define(&mut self, log: u32, footprint: u64, definition: Box<[u8]>) {
         let given = self.given.get_or_insert_default();
-        given.insert((log, footprint), definition);
+        given.memory += definition.len() + 64;
+        if let Some(old) = given.by_number.insert((log, footprint), definition) {
+            given.memory -= old.len() + 64;
+        }
     }
 
     /// The definition that [`Index::define`] put in.
     pub(crate) fn defined(&self, log: u32, footprint: u64) -> Option<&[u8]> {
-        Some(self.given.as_ref()?.get(&(log, footprint))?)
+        Some(self.given.as_ref()?.by_number.get(&(log, footprint))?)
     }
 
     /// The encoded footprint of an entry.
@@ -33,9 +56,20 @@ impl Index {
         if self.given.is_some() {
             return Ok(self.defined(found.log, found.footprint).map(<[u8]>::to_vec));
         }
-        let outline = self.outlines[found.log as usize].get(found.footprint as usize);
-        let Some(Outline { at, len, .. }) = outline.copied().flatten() else { return Ok(None) };
+        let Some(Outline { at, len, .. }) = self.outline_of(found) else { return Ok(None) };
         bytes_of(&self.logs[found.log as usize], at..at + u64::from(len)).map(Some)
+    }
+
+    /// How long the encoded footprint of an entry is.
+    pub(crate) fn definition_len(&self, found: &Found) -> usize {
+        match &self.given {
+            Some(_) => self.defined(found.log, found.footprint).map_or(0, <[u8]>::len),
+            None => self.outline_of(found).map_or(0, |outline| outline.len as usize),
+        }
+    }
+
+    fn outline_of(&self, found: &Found) -> Option<Outline> {
+        *self.outlines.get(found.log as usize)?.get(found.footprint as usize)?
     }
 
     /// How many entries were indexed.
@@ -44,49 +78,58 @@ impl Index {
         self.entries
     }
 
-    /// One step of an answer to all of the questions, the first of which is 0: calls `each` with
-    /// the variable and the entry, possibly more than once. Gives the next step, if there is one.
-    ///
-    /// A step takes the memory of what is found in it: entries that are in memory anyway, or
-    /// those of one frame.
-    pub(crate) fn ask_boxes(
+    /// The oldest entries after `after` that may touch what is asked for, as many as `most` bytes
+    /// hold, and at least one; what an entry takes is for `cost` to say. Takes that much memory,
+    /// beside the index and one frame.
+    pub(crate) fn collect(
         &self,
         questions: &[Question],
-        step: usize,
-        mut each: impl FnMut(u64, &Found),
-    ) -> Result<Option<usize>> {
+        after: Option<Order>,
+        most: usize,
+        cost: impl Fn(&Found) -> Cost,
+    ) -> Result<Collected> {
+        let mut lowest = Lowest::new(after, most);
         if !self.scanning {
-            let Some(question) = questions.get(step) else { return Ok(None) };
-            self.ask_box(question, |found| each(question.var, found));
-            return Ok((step + 1 < questions.len()).then_some(step + 1));
-        }
-        let Some(section) = self.sections.get(step) else { return Ok(None) };
-        let touches = |question: &&Question| {
-            section.vars.contains(&question.var)
-                && section.records.start < question.records.end
-                && section.records.end > question.records.start
-        };
-        let asked: Vec<&Question> = questions.iter().filter(touches).collect();
-        if !asked.is_empty() {
-            self.read_section(section, |var, found| {
-                if asked.iter().any(|question| question.var == var && question.meets(found)) {
-                    each(var, found);
+            for question in questions {
+                self.ask_box(question, |found| lowest.offer(question.var, found, cost(found)));
+            }
+        } else {
+            for section in &self.sections {
+                let asked = asked_of(section, questions);
+                if asked.is_empty() || lowest.is_without(section.first, section.last) {
+                    continue;
                 }
-            })?;
+                self.read_section(section, |var, found| {
+                    if asked.iter().any(|question| question.var == var && question.meets(found)) {
+                        lowest.offer(var, found, cost(found));
+                    }
+                })?;
+            }
         }
-        Ok((step + 1 < self.sections.len()).then_some(step + 1))
+        self.note(lowest.peak());
+        Ok(lowest.finish())
     }
 
     fn ask_box(&self, question: &Question, mut each: impl FnMut(&Found)) {
-        let Some(of_var) = self.vars.get(&question.var) else { return };
-        let (records, elements) = (&question.records, &question.elements);
-        for tree in of_var.by_record.range(records.clone()).map(|(_, tree)| tree) {
-            tree.overlapping(elements.start, elements.end, &mut each);
-        }
-        of_var.spread.overlapping(records.start, records.end, |Spread(found)| {
-            if question.meets(found) {
-                each(found);
+        let (var, records, elements) = (question.var, &question.records, &question.elements);
+        let groups = (var, records.start)..(var, records.end);
+        self.singles.overlapping_in(groups, elements.start, elements.end, |single| {
+            each(&single.found);
+        });
+        self.spreads.overlapping(var, records.start, records.end, |spread| {
+            if question.meets(&spread.found) {
+                each(&spread.found);
             }
         });
     }
+}
+
+/// The questions that a section may have answers to.
+fn asked_of<'q>(section: &Section, questions: &'q [Question]) -> Vec<&'q Question> {
+    let touches = |question: &&Question| {
+        section.vars.contains(&question.var)
+            && section.records.start < question.records.end
+            && section.records.end > question.records.start
+    };
+    questions.iter().filter(touches).collect()
 }

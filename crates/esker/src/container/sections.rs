@@ -1,0 +1,257 @@
+//! Reading through an index that nobody has: rounds of questions and answers, within a budget.
+//!
+//! A rank asks for the entries that touch what it reads next, oldest first, as many as it has room
+//! for, lays them out, and asks for those behind them, which it lays over the first. All ranks take
+//! part in all rounds, also those that have read everything, until nobody asks any more.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use esker_comm::{Message, ReduceOp, Reduction};
+use esker_store::{ElementOrder, File, FileRun, MadeUp};
+
+use super::distributed::Share;
+use crate::base::Base;
+use crate::error::{Error, Result};
+use crate::log::{Asked, Index, Order, Reach, View, answer, take_answer};
+use crate::report::Report;
+
+/// The rounds of one read.
+#[derive(Debug)]
+pub(super) struct Rounds<'a> {
+    base: &'a Base,
+    share: &'a Share,
+    /// Bytes that answers, and an index of them, may take.
+    budget: usize,
+    talk: Mutex<Talk>,
+}
+
+#[derive(Debug, Default)]
+struct Talk {
+    /// What went wrong on this rank when it answered, or took an answer.
+    failure: Option<Error>,
+    /// Whether something went wrong on any rank: there are no more rounds.
+    failed: bool,
+    rounds: u64,
+    messages: u64,
+    message_bytes: u64,
+    /// The most bytes that were held at once.
+    peak: usize,
+}
+
+/// What a round has brought.
+#[derive(Debug)]
+pub(super) struct Round {
+    pub(super) index: Index,
+    /// How far it goes.
+    pub(super) reach: Reach,
+    /// Whether any rank may ask again.
+    pub(super) active: bool,
+}
+
+impl<'a> Rounds<'a> {
+    pub(super) fn new(base: &'a Base, share: &'a Share, budget: usize) -> Rounds<'a> {
+        Rounds { base, share, budget, talk: Mutex::default() }
+    }
+
+    fn talk(&self) -> MutexGuard<'_, Talk> {
+        self.talk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ranks that may have something to tell.
+    fn holders(&self) -> usize {
+        self.base.comm.size().min(self.share.index.logs.len()).max(1)
+    }
+
+    /// What the answer of one of them may take. Half of the budget is for messages, and for what is
+    /// decoded while entries are laid out.
+    pub(super) fn room(&self) -> usize {
+        self.budget / 2 / self.holders()
+    }
+
+    /// An index without entries.
+    pub(super) fn nothing(&self) -> Index {
+        Index::of_answers(self.share.index.logs.clone(), self.budget)
+    }
+
+    /// The first round, in which everyone asks for everything: it is the last, and not active, if
+    /// that fits. Collective.
+    pub(super) fn first(&self, asked: Asked) -> Result<Round> {
+        // Questions that are too many for those who answer are not asked at once.
+        let most = self.budget / 8 / self.base.comm.size();
+        if asked.questions.len() * Asked::QUESTION > most.max(Asked::QUESTION) {
+            let round = self.round(None, Some(true))?;
+            let after = Reach::To(Order::default());
+            return Ok(Round { reach: after, ..round });
+        }
+        self.round(Some(asked), None)
+    }
+
+    /// Asks, and answers what others ask. Collective.
+    fn ask(&self, asked: Asked) -> Result<Round> {
+        self.round(Some(asked), Some(true))
+    }
+
+    /// Answers until nobody asks any more. Collective.
+    pub(super) fn finish(&self) -> Result<()> {
+        while !self.talk().failed && self.round(None, Some(false))?.active {}
+        Ok(())
+    }
+
+    /// One round. `active` says whether this rank may ask again; by default, if there is more.
+    fn round(&self, asked: Option<Asked>, active: Option<bool>) -> Result<Round> {
+        let comm = &*self.base.comm;
+        let ranks = comm.size();
+        let asked = asked.filter(|asked| !asked.questions.is_empty());
+        let messages = asked.map_or(Vec::new(), |asked| {
+            let message = Message::from(asked.encode()).into_shared();
+            (0..self.holders()).map(|holder| (holder, message.clone())).collect()
+        });
+        let mut outcome = Ok(());
+        let mut held = self.count(&messages);
+        let arrived = comm.sparse_exchange(messages)?;
+        held += arrived.iter().map(|(_, message)| message.len()).sum::<usize>();
+        let mut answers: Vec<(usize, Message)> = Vec::new();
+        for (rank, message) in arrived {
+            let answered = Asked::decode(&message);
+            match answered.and_then(|asked| answer(&self.share.index, &asked)) {
+                Ok(bytes) => answers.push((rank, bytes.into())),
+                Err(error) => outcome = Err(error),
+            }
+        }
+        held += self.count(&answers);
+        let arrived = comm.sparse_exchange(answers)?;
+        held += arrived.iter().map(|(_, message)| message.len()).sum::<usize>();
+        let mut index = self.nothing();
+        let mut reach = Reach::All;
+        for (rank, message) in arrived {
+            let may = |log: u32| log as usize % ranks == rank;
+            match take_answer(&mut index, &message, may) {
+                Ok(other) => reach = reach.min(other),
+                Err(error) => outcome = Err(error),
+            }
+        }
+        index.note(held);
+        // What is behind the last of one holder may lie under what another has not told yet.
+        if let Reach::To(last) = reach {
+            index.forget_after(last);
+        }
+        index.settle();
+        let active = active.unwrap_or(reach != Reach::All);
+        let mut together = [active.into(), outcome.is_err().into()];
+        comm.all_reduce(Reduction::U64(&mut together), ReduceOp::Max)?;
+        let [active, failed] = together.map(|n| n > 0);
+        let mut talk = self.talk();
+        talk.rounds += 1;
+        talk.failure = talk.failure.take().or(outcome.err());
+        talk.peak = talk.peak.max(index.take_peak());
+        talk.failed |= failed;
+        match failed {
+            true => Err(Error::Garbled),
+            false => Ok(Round { index, reach, active }),
+        }
+    }
+
+    /// Counts messages; gives their bytes.
+    fn count(&self, messages: &[(usize, Message)]) -> usize {
+        let bytes = messages.iter().map(|(_, message)| message.len()).sum::<usize>();
+        let mut talk = self.talk();
+        talk.messages += messages.len() as u64;
+        talk.message_bytes += bytes as u64;
+        bytes
+    }
+
+    /// Notes that so many bytes were held at once.
+    pub(super) fn note(&self, bytes: usize) {
+        let mut talk = self.talk();
+        talk.peak = talk.peak.max(bytes);
+    }
+
+    pub(super) fn report(&self, report: &mut Report) {
+        let talk = self.talk();
+        report.rounds += talk.rounds;
+        report.messages += talk.messages;
+        report.message_bytes += talk.message_bytes;
+        let peak = talk.peak + self.share.index.take_peak();
+        report.index_memory = report.index_memory.max(peak as u64);
+    }
+
+    /// What came of a read: a failure of the rounds is that of the rank on which it was.
+    pub(super) fn outcome<T: Default>(self, read: Result<T>) -> Result<T> {
+        let talk = self.talk.into_inner().unwrap_or_else(PoisonError::into_inner);
+        match talk.failure {
+            Some(failure) => Err(failure),
+            None if talk.failed => Ok(T::default()),
+            None => read,
+        }
+    }
+}
+
+/// The file that the logs would make, read a section of the entries at a time.
+#[derive(Debug)]
+pub(super) struct Sections<'r> {
+    rounds: &'r Rounds<'r>,
+    view: View,
+}
+
+impl<'r> Sections<'r> {
+    pub(super) fn new(rounds: &'r Rounds<'r>, view: View) -> Sections<'r> {
+        Sections { rounds, view }
+    }
+}
+
+impl MadeUp for Sections<'_> {
+    fn read_runs(
+        &self,
+        runs: &[FileRun],
+        order: ElementOrder,
+        buf: &mut [u8],
+    ) -> esker_store::Result<usize> {
+        let state = self.view.state();
+        let questions = self.view.boxes(&state, runs);
+        if questions.is_empty() {
+            return self.view.lay_runs((&state, &state.index), runs, order, buf, false);
+        }
+        let mut asked = Asked { questions, after: None, room: self.rounds.room() };
+        loop {
+            let round = self.rounds.ask(asked.clone()).map_err(|e| self.view.store_error(e))?;
+            let over = asked.after.is_some();
+            let n = self.view.lay_runs((&state, &round.index), runs, order, buf, over)?;
+            self.rounds.note(round.index.take_peak());
+            match round.reach {
+                Reach::All => return Ok(n),
+                Reach::To(last) => asked.after = Some(last),
+            }
+        }
+    }
+}
+
+impl File for Sections<'_> {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> esker_store::Result<usize> {
+        let run = FileRun { offset, len: buf.len(), at: 0 };
+        self.read_runs(&[run], ElementOrder::File, buf)
+    }
+
+    fn made_up(&self) -> Option<&dyn MadeUp> {
+        Some(self)
+    }
+
+    fn write_at(&self, offset: u64, bytes: &[u8]) -> esker_store::Result<()> {
+        self.view.write_at(offset, bytes)
+    }
+
+    fn len(&self) -> esker_store::Result<u64> {
+        self.view.len()
+    }
+
+    fn set_len(&self, len: u64) -> esker_store::Result<()> {
+        self.view.set_len(len)
+    }
+
+    fn sync(&self) -> esker_store::Result<()> {
+        self.view.sync()
+    }
+
+    fn block_size(&self) -> u64 {
+        self.view.block_size()
+    }
+}
