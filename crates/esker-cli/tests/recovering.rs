@@ -126,13 +126,16 @@ fn sub_files_get_their_names_and_those_that_are_missing_are_told() {
     };
     assert_eq!(found(), [1, 2, 1, 2]);
     let checked = good(&["check", file]);
-    assert!(checked.contains("subfile-name") && checked.contains("esker recover"), "{checked}");
+    assert!(
+        checked.contains("it is the sub-file run.1.nc") && checked.contains("esker recover"),
+        "{checked}"
+    );
     assert!(good(&["recover", file, "--dry-run"]).contains("run.1.nc is to get its name"));
     assert!(grown.exists());
     assert!(good(&["recover", file]).contains("run.1.nc got its name"));
     assert!(named.exists() && !grown.exists());
     assert_eq!(found(), [1, 2, 1, 2]);
-    assert!(!good(&["check", file]).contains("subfile"));
+    assert!(!good(&["check", file]).contains("sub-file"));
     fs::remove_file(&named).unwrap();
     let ended = run(&["recover", file]);
     assert_eq!(ended.code, Some(1), "{}", ended.err);
