@@ -171,8 +171,8 @@ fn a_cut_file_is_invalid() {
     let errors = made.errors();
     let codes: Vec<&str> = errors.iter().map(|error| error.0).collect();
     // The variable that ends the chunks is gone, and a part of the last of them.
-    assert_eq!(codes, ["data-cut", "chunk-place"]);
-    assert_eq!(errors[0].1, "variable \"__chunk_end\"");
+    assert_eq!(codes, ["chunk-place", "data-cut"]);
+    assert_eq!(errors[1].1, "variable \"__chunk_end\"");
 }
 
 #[test]
