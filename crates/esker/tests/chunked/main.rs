@@ -4,5 +4,6 @@
 mod bounded;
 mod failing;
 mod limits;
+mod lists;
 mod owners;
 mod room;
