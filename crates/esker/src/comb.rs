@@ -47,6 +47,7 @@ impl Comb {
     }
 
     /// All runs.
+    #[cfg(test)]
     pub(crate) fn each(&self) -> impl Iterator<Item = Run> + use<> {
         let comb = *self;
         (0..comb.runs).map(move |number| comb.run(number))

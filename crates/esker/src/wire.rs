@@ -129,8 +129,29 @@ pub(crate) struct Combs<'m> {
 
 impl<'m> Combs<'m> {
     /// The runs one by one.
-    pub(crate) fn runs(self) -> impl Iterator<Item = Run> + use<'m> {
-        self.flat_map(|comb| comb.each())
+    pub(crate) fn runs(self) -> RunsOf<'m> {
+        RunsOf { combs: self, comb: Comb::single(Run { offset: 0, len: 0 }), next: 1 }
+    }
+}
+
+/// Iterator over the runs of a message, one by one.
+#[derive(Debug, Clone)]
+pub(crate) struct RunsOf<'m> {
+    combs: Combs<'m>,
+    comb: Comb,
+    /// Runs of the comb that were given already.
+    next: u64,
+}
+
+impl Iterator for RunsOf<'_> {
+    type Item = Run;
+
+    fn next(&mut self) -> Option<Run> {
+        if self.next == self.comb.runs {
+            (self.comb, self.next) = (self.combs.next()?, 0);
+        }
+        self.next += 1;
+        Some(self.comb.run(self.next - 1))
     }
 }
 

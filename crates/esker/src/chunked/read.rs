@@ -20,7 +20,7 @@ use crate::pattern::Run;
 use crate::plan::{Extent, Overlap, Piece, Plan};
 use crate::report::{Report, Strategy};
 use crate::request::Request;
-use crate::taken::{self, Taken};
+use crate::taken;
 use crate::wire::{self, RunList};
 
 /// The tag of values that owners send to readers.
@@ -574,9 +574,15 @@ impl<'m> Answer<'m> {
         let (whole, list) = rest.split_at_checked(usize::try_from(bytes).ok()?)?;
         let whole = whole.as_chunks::<8>().0.iter().map(|n| u64::from_le_bytes(*n));
         let whole = whole.collect::<Vec<u64>>().into_iter().peekable();
-        let (runs, _) = wire::open(list, 0)?;
-        let len = runs.clone().map(|run| run.len as usize).sum();
-        Some(Answer { rank, whole, runs, open: None, pieces: Vec::with_capacity(len) })
+        let (combs, _) = wire::open(list, 0)?;
+        let len = combs.clone().map(|comb| comb.bytes() as usize).sum();
+        Some(Answer {
+            rank,
+            whole,
+            runs: combs.runs(),
+            open: None,
+            pieces: Vec::with_capacity(len),
+        })
     }
 
     /// Takes what is wanted out of these chunks, behind which the next one begins at `end`.

@@ -15,8 +15,10 @@ const PATH: &str = "/run/lossy.nc";
 const SHAPE: [u64; 2] = [13, 17];
 const FILL: f64 = 9.969_209_968_386_869e36;
 
-/// Filters, and the error that they may make of a value.
-const CASES: [(&str, fn(f64) -> f64); 6] = [
+/// The error that filters may make of a value.
+type Bound = fn(f64) -> f64;
+
+const CASES: [(&str, Bound); 6] = [
     ("sz,abs=0.01", |_| 0.01),
     ("zfp,accuracy=0.01", |_| 0.01),
     ("sz,abs=0.01 zstd,1", |_| 0.01),
@@ -68,7 +70,7 @@ impl Model {
         }
     }
 
-    fn check(&self, ds: &Dataset, bound: fn(f64) -> f64, what: &str) {
+    fn check(&self, ds: &Dataset, bound: Bound, what: &str) {
         let found: Vec<f64> = ds.get(self.var, &Selection::all()).unwrap();
         assert_eq!(found.len(), self.values.len());
         for (i, (found, written)) in found.iter().zip(&self.values).enumerate() {
@@ -96,7 +98,7 @@ fn change_often(
     comm: &Arc<dyn Communicator>,
     store: &Arc<MemoryStore>,
     filters: &str,
-    bound: fn(f64) -> f64,
+    bound: Bound,
 ) {
     let options = CreateOptions::new().store(store.clone()).comm(comm.clone());
     let mut def = Dataset::create(PATH, options).unwrap();

@@ -5,6 +5,7 @@ mod bounded;
 mod failing;
 mod files;
 mod limits;
+mod lists;
 mod lossy;
 mod owners;
 #[path = "../peers/mod.rs"]
