@@ -256,7 +256,7 @@ mod tests {
                 ds.close().unwrap();
             });
             let last = (ranks - 1) as i32 * 10_000;
-            let value = move |i: u64| if i % 5 == 0 { last + i as i32 } else { i as i32 };
+            let value = move |i: u64| if i.is_multiple_of(5) { last + i as i32 } else { i as i32 };
             for budget in [16 << 10, 64 << 10, 8 << 20] {
                 crate::launch(ranks, |comm| {
                     let pairs = format!("esker_index=distributed;esker_index_memory={budget}");
