@@ -8,7 +8,7 @@ use std::ops::Range;
 /// Something with a beginning and an end, in a group of such.
 pub(crate) trait Interval {
     /// What it belongs to.
-    type Group: Ord + Copy;
+    type Group: Ord + Copy + std::fmt::Debug;
 
     /// Its group.
     fn group(&self) -> Self::Group;
@@ -20,7 +20,7 @@ pub(crate) trait Interval {
 
 /// All intervals.
 #[derive(Debug)]
-pub(crate) struct Levels<T> {
+pub(crate) struct Levels<T: Interval> {
     levels: Vec<Level<T>>,
     /// Added, and not to be found yet.
     fresh: Vec<T>,
@@ -29,12 +29,14 @@ pub(crate) struct Levels<T> {
 /// Intervals sorted by group and by where they begin; the middle of each stretch of a group knows
 /// how far the stretch reaches, so that a balanced tree need not be built.
 #[derive(Debug)]
-struct Level<T> {
+struct Level<T: Interval> {
     items: Vec<T>,
     reach: Vec<u64>,
+    /// The groups and where each ends, which are searched instead of the items: they are short.
+    groups: Vec<(T::Group, usize)>,
 }
 
-impl<T> Default for Levels<T> {
+impl<T: Interval> Default for Levels<T> {
     fn default() -> Self {
         Levels { levels: Vec::new(), fresh: Vec::new() }
     }
@@ -75,12 +77,13 @@ impl<T: Interval> Levels<T> {
         let items = sorted(items);
         let mut reach = vec![0; items.len()];
         let same = |a: &T, b: &T| a.group() == b.group();
-        let mut at = 0;
+        let (mut groups, mut at) = (Vec::new(), 0);
         for group in items.chunk_by(same) {
             build(group, &mut reach[at..at + group.len()]);
             at += group.len();
+            groups.extend(group.first().map(|item| (item.group(), at)));
         }
-        self.levels.push(Level { items, reach });
+        self.levels.push(Level { items, reach, groups });
     }
 
     /// Calls `each` with every interval of a group that meets `from..to`.
@@ -92,9 +95,10 @@ impl<T: Interval> Levels<T> {
         mut each: impl FnMut(&T),
     ) {
         for level in &self.levels {
-            let start = level.items.partition_point(|item| item.group() < group);
-            let length = level.items[start..].partition_point(|item| item.group() == group);
-            level.overlapping(start..start + length, from, to, &mut each);
+            let number = level.groups.partition_point(|(other, _)| *other < group);
+            if level.groups.get(number).is_some_and(|(other, _)| *other == group) {
+                level.overlapping(number, from, to, &mut each);
+            }
         }
     }
 
@@ -107,19 +111,20 @@ impl<T: Interval> Levels<T> {
         mut each: impl FnMut(&T),
     ) {
         for level in &self.levels {
-            let mut at = level.items.partition_point(|item| item.group() < groups.start);
-            while let Some(group) = level.items.get(at).map(T::group).filter(|g| *g < groups.end) {
-                let length = level.items[at..].partition_point(|item| item.group() == group);
-                level.overlapping(at..at + length, from, to, &mut each);
-                at += length;
+            let first = level.groups.partition_point(|(group, _)| *group < groups.start);
+            let those = level.groups.iter().enumerate().skip(first);
+            for (number, _) in those.take_while(|(_, (group, _))| *group < groups.end) {
+                level.overlapping(number, from, to, &mut each);
             }
         }
     }
 }
 
 impl<T: Interval> Level<T> {
-    /// Calls `each` with those of one group's stretch that meet `from..to`.
-    fn overlapping(&self, group: Range<usize>, from: u64, to: u64, each: &mut impl FnMut(&T)) {
+    /// Calls `each` with those of one group, by its number, that meet `from..to`.
+    fn overlapping(&self, group: usize, from: u64, to: u64, each: &mut impl FnMut(&T)) {
+        let end_of = |number: usize| self.groups.get(number).map_or(0, |(_, end)| *end);
+        let group = group.checked_sub(1).map_or(0, end_of)..end_of(group);
         let (items, reach) = (&self.items[group.clone()], &self.reach[group]);
         // Most groups are the few entries of one record.
         if let [only] = items {
