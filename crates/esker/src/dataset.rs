@@ -377,6 +377,7 @@ impl Dataset {
         }
         self.settle_chunks()?;
         self.settle_subfiles()?;
+        self.begun_is_counted();
         let clock = Instant::now();
         let files = self.chunked.as_ref().and_then(|chunked| chunked.files.as_ref());
         if let Some(files) = files {

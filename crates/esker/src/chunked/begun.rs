@@ -46,10 +46,27 @@ impl Dataset {
             // A file from before there was such an attribute.
             return Ok(());
         };
+        let beside = chunked.files.is_some();
         put_begun(&mut self.header.schema, records).map_err(|e| self.base.schema_error(e))?;
-        match self.base.is_root() {
-            true => Ok(self.file.write_at(at, &records.to_be_bytes())?),
-            false => Ok(()),
+        if !self.base.is_root() {
+            return Ok(());
+        }
+        self.file.write_at(at, &records.to_be_bytes())?;
+        let more = records > self.counted();
+        // Tables in another file may reach the disk before the header does: once after a sync it has
+        // to be there before them.
+        let Some(chunked) = &mut self.chunked else { return Ok(()) };
+        if beside && more && !chunked.begun_is_safe {
+            self.file.sync()?;
+        }
+        chunked.begun_is_safe = more;
+        Ok(())
+    }
+
+    /// The header that counts all records is about to be on the disk.
+    pub(crate) fn begun_is_counted(&mut self) {
+        if let Some(chunked) = &mut self.chunked {
+            chunked.begun_is_safe = false;
         }
     }
 

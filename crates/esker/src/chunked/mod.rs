@@ -213,6 +213,8 @@ pub(crate) struct Chunked {
     begun: u64,
     /// Where the header says so, once somebody has asked.
     begun_at: OnceLock<Option<u64>>,
+    /// Whether the header on the disk says that there will be more records than it counts.
+    begun_is_safe: bool,
     /// Whether what a failed call has left is being taken away.
     mending: bool,
 }
@@ -281,6 +283,7 @@ impl Chunked {
             cuts: Mutex::default(),
             grown: false,
             begun_at: OnceLock::new(),
+            begun_is_safe: false,
             mending: false,
         }))
     }
