@@ -284,7 +284,7 @@ fn every_change_of_one_rank_may_fail() {
 
 #[test]
 fn every_change_of_three_ranks_may_fail() {
-    every_change_may_fail(3, &FAULTS);
+    every_change_may_fail(3, &[Fault::Tear, Fault::FailHalf(FULL)]);
 }
 
 /// Of the file itself, its sub-files, what grows beside them and all names, some had reached the disk
