@@ -96,9 +96,9 @@ pub(crate) fn read(
     let chunk = shared.chunk(var)?;
     let (whole, size) = (lent.whole(), ty.size() as u64);
     let total = bytes_of(&whole.count, size);
-    let threads = match (&chunk, shared.size, total >= WORTH_THREADS) {
-        // Chunks are decoded by threads of their own.
-        (None, 1, true) => std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
+    // Chunks are decoded by threads of their own, but laid into the array by the reader.
+    let threads = match (shared.size, total >= WORTH_THREADS) {
+        (1, true) => std::thread::available_parallelism().map_or(1, |n| n.get() as u64),
         _ => 1,
     };
     let threads = threads.min(READERS);
