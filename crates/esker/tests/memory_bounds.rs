@@ -143,7 +143,8 @@ fn data_of_many_times_the_buffer() {
     let _alone = alone();
     const BUFFER: u64 = 256 << 10;
     const RANKS: u64 = 4;
-    let measured = [8, 80].map(|times| {
+    // How many messages there are at a time depends on which rank is ahead: the little is measured often.
+    let measured = [8, 8, 8, 8, 8, 8, 80].map(|times| {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("run.nc");
         let peaks = esker::launch(RANKS as usize, |comm| {
@@ -176,9 +177,9 @@ fn data_of_many_times_the_buffer() {
         let most = writing.max(reading);
         assert!(reported < most && reported > most / RANKS as usize / 3, "{reported} of {most}");
     }
-    // Most of it are messages, and how many of them there are at a time depends on which rank is ahead.
-    let [few, many] = measured;
-    assert!(many.0 < few.0 * 2 && many.1 < few.1 * 2, "{few:?}, {many:?}");
+    let [little @ .., many] = measured;
+    let few = little.iter().fold((0, 0), |most, now| (most.0.max(now.0), most.1.max(now.1)));
+    assert!(many.0 < few.0 * 3 / 2 && many.1 < few.1 * 3 / 2, "{few:?}, {many:?}");
 }
 
 #[test]
