@@ -72,10 +72,12 @@ impl Dataset {
     /// This dataset as it is now, for the I/O thread; under the file's numbers, not this rank's.
     fn for_reading(&self) -> Result<Arc<Dataset>> {
         let container = self.container.as_ref().and_then(|container| container.for_reading());
-        let file = match container {
+        let seen = self.own_view()?;
+        let file = match (&container, &seen) {
             // The I/O thread makes the index.
-            Some(_) => self.file.clone(),
-            None => self.see_own()?,
+            (Some(_), _) => self.file.clone(),
+            (None, Some(view)) => view.clone(),
+            (None, None) => self.see_own()?,
         };
         let mut kept = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |d: &&Arc<Dataset>| d.records == self.records && Arc::ptr_eq(&d.file, &file);
@@ -88,7 +90,9 @@ impl Dataset {
         let (container, spread) = (container.map(Box::new), self.spread.clone());
         let committed = Committed { file, renamed: false, container, heap: None, spread };
         let state = (committed, self.header.clone(), self.records);
-        let dataset = Arc::new(Dataset::new(base, state, Vec::new(), None));
+        let mut dataset = Dataset::new(base, state, Vec::new(), None);
+        dataset.seen = seen;
+        let dataset = Arc::new(dataset);
         *kept = Some(dataset.clone());
         Ok(dataset)
     }

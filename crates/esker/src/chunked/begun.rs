@@ -82,7 +82,10 @@ impl Dataset {
         let straddled = of_records.filter(|(_, var)| shared(var));
         let straddled: Vec<VarId> = straddled.map(|(id, _)| id).collect();
         chunked.mending = true;
+        // To the file itself, and not to a log before it.
+        let burst = self.burst.take();
         let mended = self.mend_records(counted, &straddled);
+        self.rejoin(burst);
         if let Some(chunked) = &mut self.chunked {
             chunked.mending = false;
         }

@@ -116,6 +116,38 @@ impl Dataset {
         self.grow_together(records)
     }
 
+    /// Writes requests that were in a log, whose records will be counted when all of it is written: no
+    /// record is more than `records`. Collective.
+    pub(crate) fn replay_chunked(
+        &mut self,
+        puts: &mut [Request<'_>],
+        records: u64,
+        report: &mut Report,
+    ) -> Result<()> {
+        let Some(chunked) = &self.chunked else { return Ok(()) };
+        let extents = detach_extents(puts);
+        let plan = Plan::new(extents.iter());
+        count(report, &plan, puts.len());
+        let units = touched(chunked, &extents);
+        let most_units = self.base.comm.max_u64(units.len() as u64)?;
+        if most_units == 0 {
+            return Ok(());
+        }
+        let accesses = most_units.saturating_mul(self.base.comm.size() as u64);
+        let placed = loop {
+            let begun = self.begin_records(records);
+            // What flushes that failed have left is gone, so that all that a chunk has is to stay.
+            let wanted = (&units[..], accesses);
+            match self.write_units(&plan, wanted, records, puts, begun, report)? {
+                Written::Placed(placed) => break placed,
+                Written::NoRoom(needed) => self.make_room(needed)?,
+            }
+        };
+        self.commit_chunks(&placed)?;
+        self.note_records(puts);
+        Ok(())
+    }
+
     /// Brings pieces to the owners of chunks and these into the heap. Collective.
     fn write_units(
         &mut self,
@@ -202,6 +234,7 @@ impl Dataset {
         // Not where a later round may find no room: all of it is done again then, and needs what the
         // chunks were.
         let in_place = self.base.hints.chunk_rewrite == Rewrite::InPlace
+            && !ends.heap.held
             && (!apart || ends.heap.limit.is_none());
         let threads = self.owner_threads(assigned)?;
         let mut notes = Notes::default();
