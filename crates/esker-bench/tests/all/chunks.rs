@@ -225,5 +225,8 @@ fn a_filter_that_a_peer_lacks_is_said_in_its_row() {
     let [esker, hdf5] = &report.kernels[0].libraries[..] else { panic!("two take part") };
     assert_eq!(esker.fault, None);
     let fault = hdf5.fault.as_deref().unwrap();
-    assert!(fault.contains("deflate") || fault.contains("cannot be compiled"), "{fault}");
+    if fault.contains("cannot be compiled") {
+        return skip!("HDF5: {fault}");
+    }
+    assert!(fault.contains("deflate"), "{fault}");
 }
