@@ -79,8 +79,7 @@ pub fn replace_header(
         Ok(file.sync()?)
     });
     match written {
-        // A journal that stays says that the header is the new one, and is forgotten later.
-        Ok(()) => drop(remove_journal(store, path)),
+        Ok(()) => forget_journal(store, path),
         // If this fails as well, the journal stays and whoever opens the dataset next
         // finishes what we could not. The error that counts is the first.
         Err(_) => drop(restore_header(store, path, file, &journal)),
@@ -94,6 +93,17 @@ fn write_journal(store: &dyn Store, path: &Path, journal: &HeaderJournal) -> Res
     file.write_at(0, &journal.encode())?;
     file.sync()?;
     Ok(store.sync_names(&name)?)
+}
+
+/// Removes the journal of a header that is written. One that stayed would be foreign to the file as soon as
+/// a number in the header changes, and nobody could redefine it any more: if it cannot be removed it is
+/// emptied.
+fn forget_journal(store: &dyn Store, path: &Path) {
+    let name = journal_path(path);
+    let stays = || store.exists(&name).unwrap_or(false);
+    if remove_journal(store, path).is_err() && stays() && store.remove(&name).is_err() {
+        drop(store.create(&name, CreateMode::Truncate));
+    }
 }
 
 /// Removes the journal of the file at `path`, when it has nothing more to say.

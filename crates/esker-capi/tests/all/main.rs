@@ -5,4 +5,5 @@ mod compilers;
 mod every_procedure;
 mod fortran;
 mod interface;
+mod launchers;
 mod programs;

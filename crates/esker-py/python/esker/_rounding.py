@@ -37,7 +37,7 @@ class Rounding:
         """What the variable says of itself, as netCDF4's do."""
         if self.bits is not None:
             return {BITS: np.int32(self.bits)}
-        return {PLACES: np.int64(self.places)} if self.places is not None else {}
+        return {PLACES: np.int32(self.places)} if self.places is not None else {}
 
     def __call__(self, values: Any, fill: Any) -> Any:
         """Rounded values; those that are ``fill`` stay, and so does what is not a number.

@@ -2,6 +2,7 @@
 //! the reason at its top.
 #![allow(missing_docs)]
 
+mod buffered;
 mod burst;
 mod bytes;
 mod chunked;
@@ -12,6 +13,7 @@ mod examples;
 mod failures;
 mod hostile;
 mod kill;
+mod many;
 mod model;
 mod mpi;
 mod parallel;

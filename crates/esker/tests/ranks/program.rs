@@ -65,7 +65,15 @@ fn main() -> ExitCode {
                 scenario::run_decomposed(seed, comm.clone(), &dir.join("parts.burst.nc"));
             }
         }
-        ["many", dir, count] => many(&comm, Path::new(dir), number(count)),
+        ["many", dir, count] => {
+            if let Err(error) = many(&comm, Path::new(dir), number(count)) {
+                // Every rank has one.
+                let place = Path::new(dir).join(format!("error.{}", comm.rank()));
+                // (This one has no descriptor left, but for those that it has given back.)
+                std::fs::write(place, error.to_string()).unwrap();
+                return ExitCode::FAILURE;
+            }
+        }
         ["replace", dir] => replace(&comm, Path::new(dir)),
         ["endless", dir] => endless(&comm, Path::new(dir)),
         ["endless-chunks", dir, files, victim, writes] => {
@@ -104,7 +112,7 @@ fn watch(limit: Duration) {
 }
 
 /// Many datasets open at once, used in turns and closed in another order than they were opened in.
-fn many(comm: &Arc<dyn Communicator>, dir: &Path, count: u64) {
+fn many(comm: &Arc<dyn Communicator>, dir: &Path, count: u64) -> esker::Result<()> {
     let (rank, ranks) = (comm.rank() as u64, comm.size() as u64);
     let mut dice = scenario::Dice::new(count);
     let mut open: Vec<(u64, Dataset)> = Vec::new();
@@ -115,10 +123,10 @@ fn many(comm: &Arc<dyn Communicator>, dir: &Path, count: u64) {
     };
     for i in 0..count {
         let options = CreateOptions::new().comm(comm.clone());
-        let mut def = Dataset::create(dir.join(format!("{i}.nc")), options).unwrap();
+        let mut def = Dataset::create(dir.join(format!("{i}.nc")), options)?;
         let x = def.add_dim("x", DimLen::Fixed(ranks)).unwrap();
         def.add_var("v", ExternalType::Int, &[x]).unwrap();
-        open.push((i, def.enddef().unwrap()));
+        open.push((i, def.enddef()?));
         // The new one, and one of the others.
         for at in [i, dice.below(i + 1)] {
             values[at as usize] = 1000 * i + at;
@@ -140,6 +148,7 @@ fn many(comm: &Arc<dyn Communicator>, dir: &Path, count: u64) {
             write(ds, values[*i as usize] + 1);
         }
     }
+    Ok(())
 }
 
 /// Random lives of datasets. The files stay, with what they should hold.

@@ -1,18 +1,17 @@
 //! Chunked and decomposed variables behind a burst buffer.
 
-mod peers;
-mod scenario;
-
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
-
-use esker_store::{Fault, FaultyStore, MemoryStore, Store};
 
 use esker::{
     Communicator, CreateOptions, Dataset, DimLen, ExternalType, Hints, OpenOptions, RecoverOptions,
     Requests, Selection, SelfComm, VarId,
 };
+use esker_store::{Fault, FaultyStore, MemoryStore, Store};
+use esker_testkit::programs;
+
+use crate::scenario;
 
 /// How many seeds for each number of ranks; more with ESKER_SEEDS.
 fn seeds() -> u64 {
@@ -26,7 +25,7 @@ fn on_threads(name: &str, ranks: usize, seeds: std::ops::Range<u64>) {
         let world = esker_comm::ThreadWorld::new(ranks).ranks_per_node(1 + seed as usize % 4);
         world.launch(|comm| scenario::run(seed, comm, &path)).unwrap();
         if !name.contains(".sub.") {
-            peers::require_valid(&path, &format!("seed {seed} on {ranks} ranks"));
+            programs::require_valid(&path, &format!("seed {seed} on {ranks} ranks"));
         }
     }
 }
