@@ -204,6 +204,11 @@ impl Store for MemoryStore {
         synced.extend(here.map(|(name, contents)| (name.clone(), contents.clone())));
         Ok(())
     }
+
+    /// There are no links.
+    fn enclosed(&self, _: &Path) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(self.clone()))
+    }
 }
 
 impl MemoryFile {
