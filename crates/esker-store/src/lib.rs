@@ -48,7 +48,7 @@ pub use gate::GatedStore;
 pub use lane::Lane;
 pub use layer::{FileLayer, Layer};
 pub use local::LocalStore;
-pub use memory::MemoryStore;
+pub use memory::{MemoryStore, Unsynced};
 pub use pool::ReadPool;
 
 /// What a file is opened for.
