@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod count;
+mod enclosed;
 mod error;
 mod fault;
 mod gate;
@@ -47,7 +48,7 @@ pub use gate::GatedStore;
 pub use lane::Lane;
 pub use layer::{FileLayer, Layer};
 pub use local::LocalStore;
-pub use memory::MemoryStore;
+pub use memory::{MemoryStore, Unsynced};
 pub use pool::ReadPool;
 
 /// What a file is opened for.
@@ -74,7 +75,7 @@ pub enum CreateMode {
 /// [`CreateMode::New`] has one winner. *Durable*: a rename, create or removal survives power
 /// loss once [`Store::sync_names`] of its directory returned `Ok`; contents once
 /// [`File::sync`] did.
-pub trait Store: Send + Sync + Debug {
+pub trait Store: Send + Sync + Debug + 'static {
     /// Opens an existing file.
     fn open(&self, path: &Path, access: Access) -> Result<Arc<dyn File>>;
 
@@ -115,6 +116,10 @@ pub trait Store: Send + Sync + Debug {
 
     /// Makes the creations, renames and removals in the directory of `path` durable.
     fn sync_names(&self, path: &Path) -> Result<()>;
+
+    /// The same store, but below the directory `root` no symbolic link is followed: what is there may
+    /// come from anybody. `root` itself may be reached through links. What is elsewhere is as it was.
+    fn enclosed(&self, root: &Path) -> Result<Arc<dyn Store>>;
 }
 
 /// A stretch of a file, and where it goes.

@@ -6,6 +6,9 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::{Mode, OFlags};
+
+use crate::enclosed::{EnclosedStore, names};
 use crate::{Access, CreateMode, File, Result, Store, StoreError};
 
 /// Files of the local (or mounted) file system.
@@ -13,7 +16,7 @@ use crate::{Access, CreateMode, File, Result, Store, StoreError};
 pub struct LocalStore;
 
 #[derive(Debug)]
-struct LocalFile {
+pub(crate) struct LocalFile {
     path: PathBuf,
     file: fs::File,
 }
@@ -107,12 +110,9 @@ impl Store for LocalStore {
 
     fn names_in(&self, directory: &Path) -> Result<Vec<String>> {
         let failed = |e| StoreError::new(directory, "listing the directory", e);
-        let mut names = Vec::new();
-        for entry in fs::read_dir(directory).map_err(failed)? {
-            names.extend(entry.map_err(failed)?.file_name().into_string().ok());
-        }
-        names.sort();
-        Ok(names)
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(directory, flags, Mode::empty());
+        opened.map_err(io::Error::from).and_then(names).map_err(failed)
     }
 
     fn remove_dir(&self, path: &Path) -> Result<()> {
@@ -144,9 +144,18 @@ impl Store for LocalStore {
             .and_then(|d| d.sync_all())
             .map_err(|e| StoreError::new(directory, "sync of the directory", e))
     }
+
+    fn enclosed(&self, root: &Path) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(EnclosedStore::new(root)?))
+    }
 }
 
 impl LocalFile {
+    /// A file that is open, whatever it was opened by.
+    pub(crate) fn shared(path: &Path, file: fs::File) -> Arc<dyn File> {
+        Arc::new(LocalFile { path: path.to_path_buf(), file })
+    }
+
     fn failed(&self, what: &str, offset: u64, len: usize, error: io::Error) -> StoreError {
         StoreError::new(&self.path, format!("{what} of {len} bytes at offset {offset}"), error)
     }
