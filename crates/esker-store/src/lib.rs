@@ -31,6 +31,7 @@ mod gate;
 mod lane;
 mod layer;
 mod local;
+mod lock;
 mod memory;
 mod pool;
 #[doc(hidden)]
@@ -47,6 +48,7 @@ pub use gate::GatedStore;
 pub use lane::Lane;
 pub use layer::{FileLayer, Layer};
 pub use local::LocalStore;
+pub use lock::{Busy, FileId, Locked, Locking};
 pub use memory::MemoryStore;
 pub use pool::ReadPool;
 
@@ -115,6 +117,12 @@ pub trait Store: Send + Sync + Debug {
 
     /// Makes the creations, renames and removals in the directory of `path` durable.
     fn sync_names(&self, path: &Path) -> Result<()>;
+
+    /// Which file has this name now; `None` if there is none, or the store cannot tell.
+    fn id_of(&self, path: &Path) -> Result<Option<FileId>> {
+        let _ = path;
+        Ok(None)
+    }
 }
 
 /// A stretch of a file, and where it goes.
@@ -181,5 +189,21 @@ pub trait File: Send + Sync + Debug {
     /// stripe or block of a parallel file system.
     fn block_size(&self) -> u64 {
         4096
+    }
+
+    /// Asks for the file's lock, without waiting, for this handle: others that ask, in this process or
+    /// another, get [`Locking::Busy`] until it is given back or the handle is gone. [`Locked`] does both.
+    fn try_lock(&self) -> Result<Locking> {
+        Ok(Locking::Unsupported)
+    }
+
+    /// Gives the lock back.
+    fn unlock(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Which file this is; `None` if the store cannot tell.
+    fn id(&self) -> Result<Option<FileId>> {
+        Ok(None)
     }
 }
