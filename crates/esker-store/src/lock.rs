@@ -42,9 +42,7 @@ impl Locked {
     /// the store has no locks.
     pub fn take(file: &Arc<dyn File>) -> Result<std::result::Result<Option<Locked>, Busy>> {
         Ok(match file.try_lock()? {
-            Locking::Taken => {
-                Ok(Some(Locked { file: file.clone(), process: std::process::id() }))
-            }
+            Locking::Taken => Ok(Some(Locked { file: file.clone(), process: std::process::id() })),
             Locking::Busy => Err(Busy),
             Locking::Unsupported => Ok(None),
         })

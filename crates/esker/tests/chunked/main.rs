@@ -11,4 +11,6 @@ mod owners;
 #[path = "../peers/mod.rs"]
 mod peers;
 mod room;
+mod tables;
 mod valid;
+mod writers;
