@@ -2,20 +2,18 @@
 //! over, amend, sync, close and open; the power goes at a random call, and of what was not synced the
 //! disk has written any names and any sectors. What a sync promised is there, and nothing else is shown.
 //!
-//! `ESKER_POWER_CUTS=100000 cargo test -p esker --test subfiles_power -- --nocapture` tries more of them.
-
-mod bounded;
+//! `ESKER_POWER_CUTS=100000 cargo test -p esker --test all subfiles_power:: -- --nocapture` tries more of them.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bounded::on_ranks;
 use esker::{
     Communicator, CreateOptions, Dataset, DimLen, Error, ExternalType, Hints, OpenOptions, Owner,
     RecoverOptions, Selection,
 };
 use esker_store::{Fault, FaultyStore, MemoryStore, Store, Unsynced};
+use esker_testkit::ranks::on_ranks;
 
 const PATH: &str = "/run/many.nc";
 const SECTOR: u64 = 512;
