@@ -181,7 +181,7 @@ impl Handle {
         })
     }
 
-    /// What happened that the program may want to know.
+    /// What a user of the dataset has to know.
     fn notes(&self, py: Python<'_>) -> Vec<String> {
         self.shared.look(py, |state| match state {
             State::Data(dataset) => dataset.notes().to_vec(),

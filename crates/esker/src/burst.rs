@@ -339,8 +339,13 @@ impl Dataset {
     }
 
     /// What happened that the program may want to know: a burst buffer that was full, or one that was
-    /// asked for where it has no use.
+    /// asked for where it has no use; versions of a container that are newer than the one that is read and
+    /// cannot be.
     pub fn notes(&self) -> &[String] {
-        self.burst.as_ref().map_or(&self.base.notes, |burst| &burst.notes)
+        match (&self.container, &self.burst) {
+            (Some(container), _) => container.notes(),
+            (None, Some(burst)) => &burst.notes,
+            (None, None) => &[],
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use esker_comm::CommunicatorExt;
 use esker_format::{Header, NumRecs};
-use esker_store::File;
+use esker_store::{File, Locked};
 
 use super::replay::{Damaged, Logs};
 use super::session::Pair;
@@ -46,6 +46,7 @@ struct AfterChunks {
     renamed: bool,
     header: Header,
     chunked: Box<Chunked>,
+    lock: Option<Locked>,
 }
 
 impl Flight {
@@ -105,13 +106,16 @@ impl Dataset {
         lower_base.comm = base.comm.duplicate()?;
         let header = self.header.clone();
         let (file, renamed) = (self.file.clone(), false);
-        let committed = Committed { file, renamed, container: None, heap: None, spread: None };
+        let (container, heap, spread, lock) = (None, None, None, None);
+        let committed = Committed { file, renamed, container, heap, spread, lock };
         let existing = burst.records;
         let mut lower =
             Dataset::new(lower_base, (committed, header, existing), self.fills.clone(), None);
         if let (Some(chunked), Some(own)) = (&mut lower.chunked, &self.chunked) {
             // Readers go by tables that they have looked at, until it has landed.
             chunked.take_off(own);
+            // It may move the file, and the lock with it.
+            lower.lock = self.lock.take();
         }
         let landing = Arc::new(OnceLock::new());
         let told = landing.clone();
@@ -130,13 +134,14 @@ impl Dataset {
     /// What a flush in the background leaves to the dataset that it was begun by.
     fn after_chunks(&mut self) -> Option<AfterChunks> {
         let chunked = self.chunked.take()?;
-        let (file, header) = (self.file.clone(), self.header.clone());
-        Some(AfterChunks { file, renamed: self.is_renamed(), header, chunked })
+        let (file, header, lock) = (self.file.clone(), self.header.clone(), self.lock.take());
+        Some(AfterChunks { file, renamed: self.is_renamed(), header, chunked, lock })
     }
 
     /// Goes on with the file, the tables and the heap as a flush has left them.
     fn take_over(&mut self, after: AfterChunks) {
-        let AfterChunks { file, renamed, header, mut chunked } = after;
+        let AfterChunks { file, renamed, header, mut chunked, lock } = after;
+        self.lock = lock;
         chunked.land();
         match Arc::ptr_eq(&file, &self.file) {
             true => self.header = header,

@@ -15,7 +15,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use esker_format::{ConversionRules, RangeReport, values};
+use esker_format::{ConversionRules, RangeReport, VarId, values};
 
 use super::portion::{Pass, Portion, Target};
 use super::reader::{Reader, Unusable};
@@ -51,11 +51,13 @@ pub(crate) struct Logs {
     pub(crate) unusable: Vec<Unusable>,
     /// Entries that were taken.
     pub(crate) entries: u64,
+    /// Records of chunked variables that were written.
+    written: BTreeMap<VarId, u64>,
 }
 
 impl Logs {
     pub(crate) fn new(sources: Vec<LogSource>, applied: Option<u64>) -> Logs {
-        Logs { sources, applied, unusable: Vec::new(), entries: 0 }
+        Logs { sources, applied, unusable: Vec::new(), entries: 0, written: BTreeMap::new() }
     }
 
     fn reader(&self, pass: Pass) -> Result<Reader> {
@@ -130,7 +132,10 @@ impl Dataset {
             self.base.agree(filled)?;
         }
         self.replay_pass(logs, Pass::Places, records, damaged)?;
-        self.grow_together(records)
+        self.grow_together(records)?;
+        // Not before: a file that counts fewer records than a variable says to have is a damaged one.
+        self.note_records_of(&logs.written);
+        Ok(())
     }
 
     /// Bytes that this rank's logs have for each chunk, by address; nothing where all of it fits the
@@ -181,7 +186,8 @@ impl Dataset {
     ) -> Result<()> {
         let reader = logs.reader(pass.clone());
         let mut reader = self.base.agree(reader)?;
-        let outcome = self.replay_rounds(&mut reader, &pass, records, damaged);
+        let written = &mut logs.written;
+        let outcome = self.replay_rounds(&mut reader, (&pass, written), records, damaged);
         logs.note(reader);
         outcome
     }
@@ -189,7 +195,7 @@ impl Dataset {
     fn replay_rounds(
         &mut self,
         reader: &mut Reader,
-        pass: &Pass,
+        (pass, written): (&Pass, &mut BTreeMap<VarId, u64>),
         records: u64,
         damaged: Damaged,
     ) -> Result<()> {
@@ -222,6 +228,12 @@ impl Dataset {
             );
             self.report = report;
             outcome?;
+            for portion in &reader.queue()[..count] {
+                if let Pass::Chunks(_) = pass {
+                    let known = written.entry(portion.var).or_default();
+                    *known = portion.records.max(*known);
+                }
+            }
             reader.done(count);
             if more == 0 && until == u64::MAX {
                 break;

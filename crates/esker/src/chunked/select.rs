@@ -35,6 +35,7 @@ impl Dataset {
             && let Some(found) = chunked.cuts().find(slabs, frame)
             && let Some(checked) = self.cut_before(chunked, id, grid, purpose, found)
         {
+            self.require_begun_for(id, var, checked.records, purpose)?;
             return Ok(checked);
         }
         let name = || self.header.schema.variable(id).map_or("", |v| &*v.name).to_string();
@@ -82,6 +83,7 @@ impl Dataset {
         if elements.checked_mul(grid.size).is_none_or(|bytes| bytes > i64::MAX as u64) {
             return Err(refuse(SelectionError::TooLarge));
         }
+        self.require_begun_for(id, var, needed, purpose)?;
         extent.finish();
         if let Some((slabs, frame)) = &list
             && let Some(record) = Memo::record_of(slabs, frame)
@@ -119,6 +121,20 @@ impl Dataset {
             let var = variable.name.to_string();
             Error::Selection { path: self.base.path.clone(), var, source }
         })
+    }
+
+    /// Fails for a read of records that nobody has begun to write.
+    fn require_begun_for(
+        &self,
+        id: VarId,
+        var: &ChunkedVar,
+        records: u64,
+        purpose: Purpose,
+    ) -> Result<()> {
+        match purpose {
+            Purpose::Read => self.require_begun(id, var, records),
+            Purpose::Write { .. } => Ok(()),
+        }
     }
 
     /// What a selection is whose list of blocks was cut before, for this variable or one like it;

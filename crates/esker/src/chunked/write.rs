@@ -6,8 +6,8 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use esker_comm::{CommunicatorExt, Message, ReduceOp, Reduction};
-use esker_format::RangeReport;
 use esker_format::chunked::Entry;
+use esker_format::{RangeReport, VarId};
 use esker_store::File;
 
 use super::encode::{Batch, Encoded, Encoder, Failed, Notes, Round, append_section};
@@ -72,14 +72,19 @@ impl Dataset {
         report.phases.plan += clock.elapsed();
         let clock = Instant::now();
         let needed = puts.iter().map(|r| r.records).max().unwrap_or(0).max(self.records);
-        let mut numbers = [needed, units.len() as u64, self.records];
+        // Before anything is written.
+        let sole = if self.base.is_root() { self.require_sole() } else { Ok(()) };
+        let mut numbers = [needed, units.len() as u64, self.records, u64::from(sole.is_err())];
         let comm = self.base.comm.clone();
         if comm.size() > 1 {
             comm.all_reduce(Reduction::U64(&mut numbers), ReduceOp::Max)?;
         }
-        let [mut records, most_units, mut existing] = numbers;
+        let [mut records, most_units, mut existing, others] = numbers;
         if most_units == 0 {
             return Ok(());
+        }
+        if others > 0 {
+            return self.base.agree(sole);
         }
         let mending = self.chunked.as_ref().is_some_and(|chunked| chunked.mending);
         if mending {
@@ -129,7 +134,9 @@ impl Dataset {
         let plan = Plan::new(extents.iter());
         count(report, &plan, puts.len());
         let units = touched(chunked, &extents);
-        let most_units = self.base.comm.max_u64(units.len() as u64)?;
+        // Before anything is written.
+        let sole = if self.base.is_root() { self.require_sole() } else { Ok(()) };
+        let [most_units] = self.agree_with(sole, [units.len() as u64])?;
         if most_units == 0 {
             return Ok(());
         }
@@ -143,9 +150,15 @@ impl Dataset {
                 Written::NoRoom(needed) => self.make_room(needed)?,
             }
         };
-        self.commit_chunks(&placed)?;
-        self.note_records(puts);
-        Ok(())
+        self.commit_chunks(&placed)
+    }
+
+    /// Remembers how many records of variables were written by a flush.
+    pub(crate) fn note_records_of(&mut self, written: &BTreeMap<VarId, u64>) {
+        let Some(chunked) = &mut self.chunked else { return };
+        for (var, records) in written {
+            chunked.note_records(*var, *records);
+        }
     }
 
     /// Brings pieces to the owners of chunks and these into the heap. Collective.
@@ -454,8 +467,8 @@ impl Dataset {
                 heap.put(here);
                 here
             });
-            let Encoded { id, old, mask, crc32c, changed, .. } = *chunk;
-            let entry = Entry { place, size, crc32c, mask, file, changed };
+            let Encoded { id, old, mask, crc32c, tail, changed, .. } = *chunk;
+            let entry = Entry { place, size, crc32c, tail, mask, file, changed };
             placed.push(Placed { id, old, entry });
         }
         Ok(Ok(placed))
@@ -527,11 +540,7 @@ fn flush(heap: HeapFile<'_>, start: u64, block: &mut Vec<u8>, tally: &mut Tally)
 
 impl Dataset {
     /// Writes the fill value over one record of a chunked variable. Collective.
-    pub(crate) fn fill_chunked_record(
-        &mut self,
-        var: esker_format::VarId,
-        record: u64,
-    ) -> Result<()> {
+    pub(crate) fn fill_chunked_record(&mut self, var: VarId, record: u64) -> Result<()> {
         let mut shape = self.shape(var)?;
         if shape.is_empty() {
             return Ok(());

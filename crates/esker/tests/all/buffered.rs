@@ -256,7 +256,7 @@ fn a_session_that_died_is_replayed_into_chunks() {
                 .unwrap();
             // What it has in its buffers is written, and the program dies.
             ds.get::<f64>(c, &Selection::all()).unwrap();
-            std::mem::forget(ds);
+            drop(ds);
         });
         let options = RecoverOptions::new().dir(&bb);
         let looked = esker::recover(&path, &options.clone().look_only(true)).unwrap();
@@ -286,7 +286,7 @@ fn logs_of_variables_without_records_make_no_record() {
     let mut ds = def.enddef().unwrap();
     ds.put(s, &Selection::all(), &[3.5]).unwrap();
     ds.get::<f64>(s, &Selection::all()).unwrap();
-    std::mem::forget(ds);
+    drop(ds);
     let recovered = esker::recover(&path, &RecoverOptions::new().dir(&bb)).unwrap();
     assert_eq!((recovered.entries, recovered.records), (1, 0));
     let ds = Dataset::open(&path).unwrap();
@@ -488,8 +488,14 @@ fn every_change_of_a_session_with_chunks_behind_logs_may_fail() {
                     let options = RecoverOptions::new().dir("/bb").store(Arc::new(inner.clone()));
                     let recovered = esker::recover("/run.nc", &options);
                     assert!(recovered.is_ok(), "{what}: {recovered:?}");
-                } else {
-                    assert!(ended.is_ok(), "{what}: {ended:?}");
+                } else if let Err(error) = &ended {
+                    // What is tried again succeeds, unless a log could not be written whole: that is told,
+                    // and what was promised is in the file.
+                    let why = error.to_string();
+                    assert!(
+                        why.contains("/bb/") || why.contains("the log of rank"),
+                        "{what}: {why}"
+                    );
                 }
                 compare(&inner, &known, &what);
             }
