@@ -139,7 +139,8 @@ fn create_named(base: &Base, new: &New<'_>, disk: Option<(&Groups, Header)>) -> 
     let file = base.agree(filled)?;
     base.by_root(|| {
         let replaces = base.store.exists(&base.path)?;
-        let sync_names = || match replaces && spread.is_some() {
+        let old = replaced.as_ref().is_some_and(Replaced::had_subfiles);
+        let sync_names = || match replaces && (spread.is_some() || old) {
             true => base.store.sync_names(&base.path),
             false => Ok(()),
         };

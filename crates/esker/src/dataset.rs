@@ -404,7 +404,15 @@ impl Dataset {
             chunked.heap.synced();
         }
         if self.renamed {
-            self.base.by_root(|| Ok(self.base.store.sync_names(&self.base.path)?))?;
+            let has_folder = self.chunked.as_ref().is_some_and(|chunked| chunked.files.is_some());
+            self.base.by_root(|| {
+                let (store, path) = (&self.base.store, &self.base.path);
+                store.sync_names(path)?;
+                if let Some(folder) = path.parent().filter(|_| has_folder) {
+                    store.sync_names(folder)?;
+                }
+                Ok(())
+            })?;
             self.renamed = false;
         }
         Ok(())
@@ -789,9 +797,11 @@ fn joined(base: &Base, main: Arc<dyn File>, disk: Header) -> Result<(Committed, 
         what: "its sub-files".to_string(),
         source: DecompositionError::Damaged(why),
     };
+    // Whoever made it may have closed it without a sync, and its name with it.
+    let renamed = base.writable;
     let Some((schema, groups)) = Groups::expanded(&disk.schema).map_err(damaged)? else {
         let committed =
-            Committed { file: main, renamed: false, container: None, heap: None, spread: None };
+            Committed { file: main, renamed, container: None, heap: None, spread: None };
         return Ok((committed, disk));
     };
     let layout = DataLayout::place(&schema, &Alignment::default());
@@ -804,7 +814,7 @@ fn joined(base: &Base, main: Arc<dyn File>, disk: Header) -> Result<(Committed, 
     }
     let file = spread.clone();
     let spread = Some(spread);
-    let committed = Committed { file, renamed: false, container: None, heap: None, spread };
+    let committed = Committed { file, renamed, container: None, heap: None, spread };
     Ok((committed, header))
 }
 

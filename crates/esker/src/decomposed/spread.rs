@@ -358,7 +358,13 @@ impl Spread {
             let why = "its variables are not those that the dataset has in it".to_string();
             return Err(self.failed(path, why));
         }
-        let (len, end) = (file.len()?, header.data_end(header.records(0)));
+        // After a loss of power it may count records that it has not, and the dataset neither. A reader
+        // is told of each that is missing; for a writer, what is not there would be zeros.
+        let records = match self.writable {
+            true => header.records(0).min(self.records()?),
+            false => 0,
+        };
+        let (len, end) = (file.len()?, header.data_end(records));
         if len < end {
             let why = format!("it was cut short: it has {len} bytes of {end}");
             return Err(self.failed(path, why));
