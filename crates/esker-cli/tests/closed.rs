@@ -42,7 +42,7 @@ const COMMANDS: [&[&str]; 12] = [
     &["copy", "-O", "--layout", "log", "{}", "{out}/a.esk"],
     &["diff", "{}", "{}"],
     &["replay", "-O", "{}", "{out}/b.nc"],
-    &["refs", "-O", "{}", "{out}/a.json"],
+    &["refs", "-O", "-o", "{out}/a.json", "{}"],
     &["offsets", "{}"],
     &["recover", "--dry-run", "{}"],
     &["recover", "{}"],
@@ -173,7 +173,9 @@ fn no_command_leaves_a_container() {
         for command in COMMANDS {
             let run = run_on(command, &inside, &out);
             let what = format!("{name}: {command:?}: {:?}\n{}{}", run.code, run.out, run.err);
-            assert!(matches!(run.code, Some(1 | 2)), "{what}");
+            // Of a manifest that names other logs, recovery finds the container's own.
+            let least = if command[0] == "recover" { 0 } else { 1 };
+            assert!(run.code.is_some_and(|code| (least..=2).contains(&code)), "{what}");
             assert!(!run.out.contains(&SECRET.to_string()), "{what}");
             assert!(!run.out.contains("panicked") && !run.err.contains("panicked"), "{what}");
             assert_eq!(snapshot(&outside), before, "{what}");

@@ -310,7 +310,12 @@ fn goes_on(store: &MemoryStore, what: &str) {
     }
     drop(ds);
     let options = RecoverOptions::new().dir("/run").store(Arc::new(store.clone()));
-    let recovery = esker::recover(PATH, &options).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let recovery = match esker::recover(PATH, &options) {
+        // The journal of a dataset that never took its name: it can be read, and whoever wants to
+        // write is told what to do.
+        Err(error) if error.to_string().contains("a redefinition was interrupted") => return,
+        recovery => recovery.unwrap_or_else(|e| panic!("{what}: {e}")),
+    };
     assert!(recovery.is_complete(), "{what}: {recovery:?}");
     let options = OpenOptions::new().writable(true).store(Arc::new(store.clone()));
     let mut ds = Dataset::open_with(PATH, options).unwrap_or_else(|e| panic!("{what}: {e}"));
