@@ -12,10 +12,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
+use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 
 use crate::local::LocalFile;
-use crate::{Access, CreateMode, File, Layer, LocalStore, Result, Store, StoreError};
+use crate::{Access, CreateMode, File, FileId, Layer, LocalStore, Result, Store, StoreError};
 
 /// Files of the local file system, those below one directory without links.
 #[derive(Debug, Clone)]
@@ -92,9 +92,9 @@ impl EnclosedStore {
 
 impl Within {
     /// What has the name, which may be a link.
-    fn look(&self) -> io::Result<Option<FileType>> {
+    fn look(&self) -> io::Result<Option<Stat>> {
         match rustix::fs::statat(&self.directory, &self.name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(found) => Ok(Some(FileType::from_raw_mode(found.st_mode))),
+            Ok(found) => Ok(Some(found)),
             Err(rustix::io::Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -248,7 +248,10 @@ impl Store for EnclosedStore {
     }
 
     fn is_dir(&self, path: &Path) -> Result<bool> {
-        let is_dir = |within: &Within| Ok(within.look()? == Some(FileType::Directory));
+        let is_dir = |within: &Within| {
+            let found = within.look()?;
+            Ok(found.is_some_and(|found| FileType::from_raw_mode(found.st_mode).is_dir()))
+        };
         match self.at(path, "look-up", is_dir, || LocalStore.is_dir(path)) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             found => found,
@@ -301,6 +304,12 @@ impl Store for EnclosedStore {
     fn sync_names(&self, path: &Path) -> Result<()> {
         let sync = |within: &Within| Ok(rustix::fs::fsync(&within.directory)?);
         self.at(path, "sync of the directory", sync, || LocalStore.sync_names(path))
+    }
+
+    fn id_of(&self, path: &Path) -> Result<Option<FileId>> {
+        let id = |found: Stat| FileId { device: found.st_dev, number: found.st_ino };
+        let look = |within: &Within| Ok(within.look()?.map(id));
+        self.at(path, "look-up", look, || LocalStore.id_of(path))
     }
 
     fn enclosed(&self, root: &Path) -> Result<Arc<dyn Store>> {

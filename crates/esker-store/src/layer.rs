@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::enclosed::Rebased;
-use crate::{Access, CreateMode, File, Result, Store, StoreError};
+use crate::{Access, CreateMode, File, FileId, Locking, Result, Store, StoreError};
 
 /// A store over another one.
 ///
@@ -96,6 +96,10 @@ impl<L: Layer> Store for L {
         let below = self.below().enclosed(root)?;
         Ok(Arc::new(Rebased { layer: Arc::new(self.clone()), below }))
     }
+
+    fn id_of(&self, path: &Path) -> Result<Option<FileId>> {
+        self.below().id_of(path)
+    }
 }
 
 /// A file over another one. Whoever implements it is a [`File`].
@@ -121,6 +125,11 @@ pub trait FileLayer: Send + Sync + std::fmt::Debug {
     /// [`File::sync`].
     fn settle(&self) -> Result<()> {
         self.below().sync()
+    }
+
+    /// [`File::try_lock`].
+    fn lock(&self) -> Result<Locking> {
+        self.below().try_lock()
     }
 }
 
@@ -148,5 +157,17 @@ impl<L: FileLayer> File for L {
 
     fn block_size(&self) -> u64 {
         self.below().block_size()
+    }
+
+    fn try_lock(&self) -> Result<Locking> {
+        self.lock()
+    }
+
+    fn unlock(&self) -> Result<()> {
+        self.below().unlock()
+    }
+
+    fn id(&self) -> Result<Option<FileId>> {
+        self.below().id()
     }
 }

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use rustix::fs::{Mode, OFlags};
 
 use crate::enclosed::{EnclosedStore, names};
-use crate::{Access, CreateMode, File, Result, Store, StoreError};
+use crate::lock::outcome;
+use crate::{Access, CreateMode, File, FileId, Locking, Result, Store, StoreError};
 
 /// Files of the local (or mounted) file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -148,6 +149,18 @@ impl Store for LocalStore {
     fn enclosed(&self, root: &Path) -> Result<Arc<dyn Store>> {
         Ok(Arc::new(EnclosedStore::new(root)?))
     }
+
+    fn id_of(&self, path: &Path) -> Result<Option<FileId>> {
+        match fs::metadata(path) {
+            Ok(metadata) => Ok(Some(id(&metadata))),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(StoreError::new(path, "look-up", e)),
+        }
+    }
+}
+
+fn id(metadata: &fs::Metadata) -> FileId {
+    FileId { device: metadata.dev(), number: metadata.ino() }
 }
 
 impl LocalFile {
@@ -199,5 +212,24 @@ impl File for LocalFile {
     fn block_size(&self) -> u64 {
         // Lustre tells its stripe here, GPFS its block, NFS its transfer size.
         self.file.metadata().map_or(4096, |m| m.blksize()).clamp(512, 64 << 20)
+    }
+
+    fn try_lock(&self) -> Result<Locking> {
+        loop {
+            match outcome(self.file.try_lock()) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                asked => return asked.map_err(|e| StoreError::new(&self.path, "lock", e)),
+            }
+        }
+    }
+
+    fn unlock(&self) -> Result<()> {
+        self.file.unlock().map_err(|e| StoreError::new(&self.path, "unlock", e))
+    }
+
+    fn id(&self) -> Result<Option<FileId>> {
+        let metadata = self.file.metadata();
+        let metadata = metadata.map_err(|e| StoreError::new(&self.path, "look-up", e))?;
+        Ok(Some(id(&metadata)))
     }
 }

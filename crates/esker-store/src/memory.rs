@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::{Access, CreateMode, File, Result, Store, StoreError};
+use crate::{Access, CreateMode, File, FileId, Locking, Result, Store, StoreError};
 
 /// Files in memory, for tests: [`MemoryStore::lose_power`] takes every file back to what its
 /// last sync promised and every name to what the last [`Store::sync_names`] did.
@@ -48,9 +49,20 @@ pub enum Unsynced<'a> {
     Sector(&'a Path, u64),
 }
 
+impl Names {
+    /// Names are what they were when they were synced, and nobody holds a lock any more.
+    fn lose(&mut self) {
+        self.now = self.synced.clone();
+        self.changes.clear();
+        self.now.values().for_each(|contents| *lock(&contents.holder) = None);
+    }
+}
+
 #[derive(Debug, Default)]
 struct Contents {
     bytes: Mutex<Bytes>,
+    /// The handle that has the lock.
+    holder: Mutex<Option<u64>>,
 }
 
 #[derive(Debug, Default)]
@@ -64,6 +76,22 @@ struct MemoryFile {
     path: PathBuf,
     contents: Arc<Contents>,
     access: Access,
+    /// The number of this handle.
+    handle: u64,
+}
+
+impl MemoryFile {
+    fn open(path: &Path, contents: Arc<Contents>, access: Access) -> Arc<dyn File> {
+        static HANDLES: AtomicU64 = AtomicU64::new(0);
+        let handle = HANDLES.fetch_add(1, Ordering::Relaxed);
+        Arc::new(MemoryFile { path: path.to_path_buf(), contents, access, handle })
+    }
+}
+
+impl Drop for MemoryFile {
+    fn drop(&mut self) {
+        lock(&self.contents.holder).take_if(|holder| *holder == self.handle);
+    }
 }
 
 // A test that panics while it holds a lock has failed already; the bytes are still bytes.
@@ -85,8 +113,7 @@ impl MemoryStore {
     /// picks: they had reached the disk, though nobody had promised it.
     pub fn lose_power_but(&self, lucky: impl Fn(&Path) -> bool) {
         let mut names = lock(&self.names);
-        names.now = names.synced.clone();
-        names.changes.clear();
+        names.lose();
         for (_, contents) in names.now.iter().filter(|(name, _)| !lucky(name)) {
             let mut bytes = lock(&contents.bytes);
             bytes.now = bytes.synced.clone();
@@ -98,8 +125,7 @@ impl MemoryStore {
     pub fn lose_power_but_sectors(&self, sector: u64, mut keeps: impl FnMut(&Path, u64) -> bool) {
         let size = usize::try_from(sector).unwrap_or(usize::MAX).max(1);
         let mut names = lock(&self.names);
-        names.now = names.synced.clone();
-        names.changes.clear();
+        names.lose();
         for (name, contents) in &names.now {
             let mut bytes = lock(&contents.bytes);
             let mut left = bytes.synced.clone();
@@ -149,7 +175,7 @@ impl MemoryStore {
             let new = copies.entry(Arc::as_ptr(contents)).or_insert_with(|| {
                 let bytes = lock(&contents.bytes);
                 let bytes = Bytes { now: bytes.now.clone(), synced: bytes.synced.clone() };
-                Arc::new(Contents { bytes: Mutex::new(bytes) })
+                Arc::new(Contents { bytes: Mutex::new(bytes), holder: Mutex::default() })
             });
             new.clone()
         };
@@ -184,7 +210,7 @@ impl Store for MemoryStore {
         let names = lock(&self.names);
         let contents = names.now.get(path).cloned();
         let contents = contents.ok_or_else(|| fail(path, "open", io::ErrorKind::NotFound))?;
-        Ok(Arc::new(MemoryFile { path: path.to_path_buf(), contents, access }))
+        Ok(MemoryFile::open(path, contents, access))
     }
 
     fn create(&self, path: &Path, mode: CreateMode) -> Result<Arc<dyn File>> {
@@ -205,8 +231,7 @@ impl Store for MemoryStore {
                 contents
             }
         };
-        let access = Access::ReadWrite;
-        Ok(Arc::new(MemoryFile { path: path.to_path_buf(), contents, access }))
+        Ok(MemoryFile::open(path, contents, Access::ReadWrite))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
@@ -298,6 +323,15 @@ impl Store for MemoryStore {
     fn enclosed(&self, _: &Path) -> Result<Arc<dyn Store>> {
         Ok(Arc::new(self.clone()))
     }
+
+    fn id_of(&self, path: &Path) -> Result<Option<FileId>> {
+        Ok(lock(&self.names).now.get(path).map(id))
+    }
+}
+
+/// Contents that are held stay where they are in memory.
+fn id(contents: &Arc<Contents>) -> FileId {
+    FileId { device: 0, number: Arc::as_ptr(contents) as u64 }
 }
 
 impl MemoryFile {
@@ -348,5 +382,22 @@ impl File for MemoryFile {
         let mut bytes = lock(&self.contents.bytes);
         bytes.synced = bytes.now.clone();
         Ok(())
+    }
+
+    fn try_lock(&self) -> Result<Locking> {
+        let mut holder = lock(&self.contents.holder);
+        match *holder.get_or_insert(self.handle) == self.handle {
+            true => Ok(Locking::Taken),
+            false => Ok(Locking::Busy),
+        }
+    }
+
+    fn unlock(&self) -> Result<()> {
+        lock(&self.contents.holder).take_if(|holder| *holder == self.handle);
+        Ok(())
+    }
+
+    fn id(&self) -> Result<Option<FileId>> {
+        Ok(Some(id(&self.contents)))
     }
 }

@@ -107,6 +107,7 @@ mod taken;
 mod tree;
 mod window;
 mod wire;
+mod writer;
 
 pub use access::Outcomes;
 pub use base::read_header_noting;
