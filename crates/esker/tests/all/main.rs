@@ -12,6 +12,7 @@ mod examples;
 mod failures;
 mod hostile;
 mod kill;
+mod killed_ranks;
 mod model;
 mod mpi;
 mod parallel;
