@@ -389,7 +389,7 @@ impl Dataset {
             None => &self.file,
             Some(spread) => {
                 // Everybody's, before the file says how many records they have.
-                self.base.agree(spread.sync_subs().map_err(Error::from))?;
+                self.base.agree(spread.sync_all_subs(&self.base).map_err(Error::from))?;
                 spread.main()
             }
         };
@@ -790,8 +790,13 @@ fn joined(base: &Base, main: Arc<dyn File>, disk: Header) -> Result<(Committed, 
         source: DecompositionError::Damaged(why),
     };
     let Some((schema, groups)) = Groups::expanded(&disk.schema).map_err(damaged)? else {
-        let committed =
-            Committed { file: main, renamed: false, container: None, heap: None, spread: None };
+        let committed = Committed {
+            file: main,
+            renamed: base.writable,
+            container: None,
+            heap: None,
+            spread: None,
+        };
         return Ok((committed, disk));
     };
     let layout = DataLayout::place(&schema, &Alignment::default());
@@ -804,7 +809,7 @@ fn joined(base: &Base, main: Arc<dyn File>, disk: Header) -> Result<(Committed, 
     }
     let file = spread.clone();
     let spread = Some(spread);
-    let committed = Committed { file, renamed: false, container: None, heap: None, spread };
+    let committed = Committed { file, renamed: base.writable, container: None, heap: None, spread };
     Ok((committed, header))
 }
 

@@ -17,6 +17,7 @@ mod model;
 mod mpi;
 mod parallel;
 mod scenario;
+mod sessions;
 mod sparse;
 mod strides;
 mod subfiles;
