@@ -16,11 +16,13 @@ mod killed_ranks;
 mod model;
 mod mpi;
 mod parallel;
+mod promises;
 mod scenario;
 mod sessions;
 mod sparse;
 mod strides;
 mod subfiles;
+mod subfiles_power;
 
 /// Counts for each thread by itself, so that tests may run side by side.
 #[global_allocator]
