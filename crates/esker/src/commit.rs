@@ -29,7 +29,8 @@ use crate::writer;
 /// A header that is in the file.
 pub(crate) struct Committed {
     pub(crate) file: Arc<dyn File>,
-    /// Whether the file got its name just now, which a loss of power may undo.
+    /// Whether a loss of power may undo the file's name: it got it just now, or in an earlier session,
+    /// which need not have synced it.
     pub(crate) renamed: bool,
     /// What the file is a view of, if it is one.
     pub(crate) container: Option<Box<Container>>,

@@ -405,7 +405,7 @@ impl Dataset {
             None => &self.file,
             Some(spread) => {
                 // Everybody's, before the file says how many records they have.
-                self.base.agree(spread.sync_subs().map_err(Error::from))?;
+                self.base.agree(spread.sync_all_subs(&self.base).map_err(Error::from))?;
                 spread.main()
             }
         };

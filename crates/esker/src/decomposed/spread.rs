@@ -38,6 +38,8 @@ pub(crate) struct Spread {
     main_records: Records,
     header: Header,
     subs: Vec<OnceLock<Arc<Sub>>>,
+    /// Whether all sub-files have been synced since the dataset was opened.
+    earlier_are_safe: AtomicBool,
     /// The bytes that all files had.
     bytes: OnceLock<u64>,
 }
@@ -141,6 +143,7 @@ impl Spread {
             whole,
             header: header.clone(),
             subs,
+            earlier_are_safe: AtomicBool::new(false),
             bytes: OnceLock::new(),
         }
     }
@@ -258,6 +261,17 @@ impl Spread {
     /// Waits until what this rank has written to sub-files is safe.
     pub(crate) fn sync_subs(&self) -> Stored<()> {
         self.subs.iter().filter_map(OnceLock::get).try_for_each(|sub| sub.file.sync())
+    }
+
+    /// The same, and at first also those that nobody has looked at yet: what earlier sessions wrote and closed is
+    /// promised by this session's sync too.
+    pub(crate) fn sync_all_subs(&self, base: &Base) -> Stored<()> {
+        if !self.earlier_are_safe.load(Ordering::SeqCst) {
+            self.mine(base).try_for_each(|number| self.sub(number).map(drop))?;
+        }
+        self.sync_subs()?;
+        self.earlier_are_safe.store(true, Ordering::SeqCst);
+        Ok(())
     }
 
     /// What is wrong with each sub-file; nothing of those that are as they should be.
