@@ -191,10 +191,6 @@ impl Store for MemoryStore {
         Ok(path.to_path_buf())
     }
 
-    fn copy_permissions(&self, _from: &Path, _to: &Path) -> Result<()> {
-        Ok(())
-    }
-
     fn sync_names(&self, path: &Path) -> Result<()> {
         let mut names = lock(&self.names);
         let directory = path.parent();

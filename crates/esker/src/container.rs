@@ -22,7 +22,7 @@ use std::time::Instant;
 use esker_comm::{CommunicatorExt, Message};
 use esker_format::log::{Head, LogPart, Manifest, Session};
 use esker_format::{Header, Variable};
-use esker_store::{Access, CreateMode, File, Lane, ReadPool, Store};
+use esker_store::{Access, CreateMode, File, Lane, ReadPool, Store, named_path};
 
 use crate::base::{Base, broadcast_parts};
 use crate::error::{Error, Result};
@@ -32,7 +32,7 @@ use crate::report::Report;
 use distributed::Share;
 
 /// The file that makes a directory a container.
-const MARK: &str = "esker.json";
+pub(crate) const MARK: &str = "esker.json";
 
 /// What it begins with.
 const MARK_TEXT: &str = "{\"esker\": \"container\", \"format\": 1";
@@ -129,7 +129,9 @@ pub(crate) fn claim(store: &dyn Store, path: &Path, clobber: bool) -> Result<Pat
         }
         return Ok(store.resolve(path)?);
     }
-    if store.exists(path)? {
+    // A folder without contents may have been made for the purpose.
+    let is_empty = store.is_dir(path)? && store.names_in(path)?.is_empty();
+    if store.exists(path)? && !is_empty {
         let why = "something that is not a container has its name, and is not replaced by one";
         return Err(broken(path, why));
     }
@@ -428,7 +430,8 @@ impl Container {
         let paths = [meta_path(&base.path, &session, file), data_path(&base.path, &session, file)];
         let made = match lane {
             0 => paths.iter().try_for_each(|path| {
-                base.store.create(path, CreateMode::New)?;
+                // Who may read the mark may read all.
+                base.store.create_like(path, &base.path.join(MARK))?;
                 Ok(())
             }),
             _ => Ok(()),
@@ -683,7 +686,12 @@ pub(crate) fn is_marked(store: &dyn Store, path: &Path) -> Result<bool> {
 pub(crate) fn write_mark(store: &dyn Store, path: &Path) -> Result<()> {
     let text = format!("{MARK_TEXT}, \"identity\": \"{:016x}\"}}\n", identity());
     let draft = path.join(format!("{MARK}-{:016x}", identity()));
-    let file = store.create(&draft, CreateMode::New)?;
+    // One that grows to replace another is read by whom that was.
+    let replaced = named_path(path).join(MARK);
+    let file = match store.exists(&replaced)? {
+        true => store.create_like(&draft, &replaced)?,
+        false => store.create(&draft, CreateMode::New)?,
+    };
     // It is synced with the first version that is: before that nothing is promised.
     let written = file.write_at(0, text.as_bytes());
     let renamed = written.and_then(|()| store.rename(&draft, &path.join(MARK)));
@@ -706,7 +714,7 @@ pub(crate) fn publish(
     }
     let draft = container.join("versions").join(format!("draft-{:016x}", identity()));
     let bytes = manifest.encode();
-    let file = store.create(&draft, CreateMode::New)?;
+    let file = store.create_like(&draft, &container.join(MARK))?;
     let written = file.write_at(0, &bytes).and_then(|()| match durable {
         true => file.sync(),
         false => Ok(()),

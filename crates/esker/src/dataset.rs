@@ -157,7 +157,7 @@ impl Dataset {
         let (committed, header) = joined(&base, file, header)?;
         let fills = vec![None; header.schema.vars.len()];
         let burst = match options.burst {
-            true => Burst::start(&base)?,
+            true => Burst::start(&base, None)?,
             false => None,
         };
         let mut dataset = Dataset::new(base, (committed, header, records), fills, None);
@@ -524,7 +524,7 @@ impl Dataset {
             if old == bytes {
                 return Ok(());
             }
-            replace_header(&*self.base.store, &self.base.path, &*self.file, old, &bytes)
+            replace_header(&self.base.store, &self.base.path, &*self.file, old, &bytes)
         })?;
         self.header = header;
         if let Some(burst) = &self.burst {
@@ -559,7 +559,7 @@ impl Dataset {
             if old == bytes {
                 return Ok(());
             }
-            replace_header(&*self.base.store, &self.base.path, &**main, old, &bytes)
+            replace_header(&self.base.store, &self.base.path, &**main, old, &bytes)
         })?;
         *spread.disk() = disk;
         self.header = header;
