@@ -70,8 +70,8 @@ struct Seen {
 
 impl Burst {
     /// Begins to log, if that is wanted. Collective.
-    /// Who may read the file `like` (rank 0's; or the dataset's) may read them.
-    pub(crate) fn start(base: &Base, like: Option<&Path>) -> Result<Option<Box<Burst>>> {
+    /// Who may read the file `like`, the dataset's, may read them.
+    pub(crate) fn start(base: &Base, like: &Path) -> Result<Option<Box<Burst>>> {
         if !base.hints.burst_buf.is_on() || !base.writable {
             return Ok(None);
         }

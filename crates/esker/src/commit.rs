@@ -5,7 +5,7 @@
 //! - When data must move, a new file is built beside the old one and renamed over it: the old
 //!   one is whole until the new one is.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use esker_format::{Alignment, DataLayout, Header, HeaderState, values};
@@ -80,8 +80,11 @@ impl New<'_> {
 /// Bytes that the header of a dataset with sub-files may grow by: it is never placed again.
 const AMENDS: u64 = 8 << 10;
 
-/// Commits a new dataset, in place of one that has its name. Rank 0 may have begun it. Collective.
-pub(crate) fn create(base: &Base, new: &New<'_>, begun: Option<Draft>) -> Result<Committed> {
+/// A file that rank 0 has begun, and where, on every rank; nothing if an attempt has failed.
+type Begun = (Option<Draft>, Option<PathBuf>);
+
+/// Commits a new dataset, in place of one that has its name. Collective.
+pub(crate) fn create(base: &Base, new: &New<'_>, begun: Begun) -> Result<Committed> {
     let New { header, groups, .. } = *new;
     let disk = match groups {
         None => None,
@@ -106,7 +109,7 @@ fn create_named(
     base: &Base,
     new: &New<'_>,
     disk: Option<(&Groups, Header)>,
-    begun: Option<Draft>,
+    (begun, growing): Begun,
 ) -> Result<Committed> {
     let New { header, fills, maps, groups, .. } = *new;
     let encoded = disk.as_ref().map_or(header, |(_, disk)| disk).encode();
@@ -126,15 +129,18 @@ fn create_named(
         Some((draft, file, replaced)) => (Some(draft), Some(file), Some(replaced)),
         None => (None, None, None),
     };
-    let name = base.roots_path(draft.as_ref().map(Draft::path))?;
+    let name = match growing {
+        Some(name) => name,
+        None => base.roots_path(draft.as_ref().map(Draft::path))?,
+    };
     let file = opened(base, &name, created);
-    let mut growing = Vec::new();
+    let mut live = Vec::new();
     let (file, spread): (Result<Arc<dyn File>>, _) = match disk {
         None => (file, None),
         Some((groups, disk)) => {
             // Before the file that names them.
             let spread = Spread::new(base, base.agree(file)?, (header, disk), groups.clone());
-            growing = base.agree(spread.make(base, &name))?;
+            live = base.agree(spread.make(base, &name))?;
             let spread = Arc::new(spread);
             (Ok(spread.clone()), Some(spread))
         }
@@ -175,7 +181,7 @@ fn create_named(
         Ok(sync_names()?)
     })?;
     // They belong to a dataset now.
-    drop(growing);
+    drop(live);
     if let Some(spread) = &spread {
         // They are found without their names, and get them at the next sync or close if not now.
         let _ = spread.name(base);

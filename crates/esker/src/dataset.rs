@@ -157,7 +157,7 @@ impl Dataset {
         let (committed, header) = joined(&base, file, header)?;
         let fills = vec![None; header.schema.vars.len()];
         let burst = match options.burst {
-            true => Burst::start(&base, None)?,
+            true => Burst::start(&base, &base.path)?,
             false => None,
         };
         let mut dataset = Dataset::new(base, (committed, header, records), fills, None);

@@ -53,6 +53,8 @@ pub struct Define {
     /// The file of a new dataset before it has its name, on rank 0. A failed attempt takes it away, and
     /// the next one begins another.
     draft: Option<Draft>,
+    /// Where it grows, on every rank.
+    growing: Option<PathBuf>,
     /// The file that holds the name of a new dataset until it is committed, if it must be new.
     placeholder: Option<PathBuf>,
     /// Whether something was renamed or deleted, which cannot be merged.
@@ -144,6 +146,7 @@ impl Define {
             burst: None,
             groups: None,
             draft: None,
+            growing: None,
             placeholder,
             removed: false,
             maps: Vec::new(),
@@ -152,8 +155,9 @@ impl Define {
         let base = &define.base;
         if classic {
             define.draft = base.by_root(|| Ok(Draft::begin(&base.store, &base.path)?))?;
-            let like = define.draft.as_ref().map(Draft::path);
-            define.burst = Burst::start(base, like)?;
+            let growing = base.roots_path(define.draft.as_ref().map(Draft::path))?;
+            define.burst = Burst::start(base, &growing)?;
+            define.growing = Some(growing);
         }
         Ok(define)
     }
@@ -174,7 +178,8 @@ impl Define {
                 (numbering.schema, own.collect())
             }
         };
-        let (before, draft, placeholder, maps) = (Some(before), None, None, Vec::new());
+        let (before, maps) = (Some(before), Vec::new());
+        let (draft, growing, placeholder) = (None, None, None);
         let removed = false;
         let groups = None;
         Define {
@@ -186,6 +191,7 @@ impl Define {
             burst,
             groups,
             draft,
+            growing,
             placeholder,
             removed,
             maps,
@@ -505,7 +511,10 @@ impl Define {
             groups: self.groups.as_ref(),
         };
         let mut committed = match &self.before {
-            None => commit::create(&self.base, &new, self.draft.take())?,
+            None => {
+                let begun = (self.draft.take(), self.growing.take());
+                commit::create(&self.base, &new, begun)?
+            }
             Some(before) => commit::update(&self.base, before, &new)?,
         };
         committed.heap = placing.map(|placing| placing.heap);

@@ -85,7 +85,7 @@ impl Draft {
                 return Err(StoreError::new(target, "making the directory", error));
             }
         };
-        let path = fresh(&landing.path, |path| store.create_new_dir(path, like))?.0;
+        let path = fresh(&landing.path, Kind::Folder, |path| store.create_new_dir(path, like))?.0;
         let replaces = like.is_some();
         let mut draft = Draft::of(store, landing.path.clone(), path, None, Kind::Folder);
         draft.replaces = replaces;
@@ -93,7 +93,7 @@ impl Draft {
     }
 
     fn beside(store: &Arc<dyn Store>, target: &Path, like: Option<&Path>) -> Result<Draft> {
-        let (path, file) = fresh(target, |path| match like {
+        let (path, file) = fresh(target, Kind::File, |path| match like {
             Some(like) => store.create_like(path, like),
             None => store.create(path, crate::CreateMode::New),
         })?;
@@ -220,12 +220,19 @@ fn is_directory(target: &Path) -> StoreError {
     StoreError::new(target, "create", error)
 }
 
-/// Makes something under a name that is free.
-fn fresh<T>(target: &Path, mut make: impl FnMut(&Path) -> Result<T>) -> Result<(PathBuf, T)> {
+/// Makes something under a name that is free. It is known to be alive from before it is there: who takes away
+/// what dead processes left looks at the same directory.
+fn fresh<T>(
+    target: &Path,
+    kind: Kind,
+    mut make: impl FnMut(&Path) -> Result<T>,
+) -> Result<(PathBuf, T)> {
     let mut attempt = 1;
     loop {
         let path = draft_path(target, DraftForm::New, random());
-        match make(&path) {
+        live::enter(&path, kind);
+        let made = make(&path).inspect_err(|_| live::leave(&path));
+        match made {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < ATTEMPTS => {
                 attempt += 1;
             }

@@ -34,7 +34,10 @@ impl Beside {
             None if store.exists(&esker::journal_path(path))? => Journal::Broken,
             None => Journal::Absent,
         };
-        Ok(Beside { journal, leftovers: leftovers(store, path)? })
+        let mut left = leftovers(store, path)?;
+        // A journal grows as a draft too.
+        left.extend(leftovers(store, &esker::journal_path(path))?);
+        Ok(Beside { journal, leftovers: left })
     }
 
     pub(super) fn check(&self, path: &Path, findings: &mut Vec<Finding>) {

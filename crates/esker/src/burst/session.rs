@@ -54,10 +54,8 @@ pub(crate) const BESIDE: u32 = 2;
 
 impl Session {
     /// Makes sure that the logs can be made, and deals with those that are there. Collective.
-    pub(crate) fn begin(base: &Base, like: Option<&Path>) -> Result<Session> {
+    pub(crate) fn begin(base: &Base, like: &Path) -> Result<Session> {
         let comm = &base.comm;
-        let own = base.is_root().then_some(like.unwrap_or(&base.path));
-        let like = base.roots_path(own)?;
         let rank = comm.rank() as u32;
         let (node_rank, node_size, first) = match comm.size() {
             1 => (0, 1, 0),
@@ -90,7 +88,7 @@ impl Session {
             false => (rank, 0, 1),
         };
         let stem = Stem::of(&base.path);
-        Ok(Session { dir, stem, head, file, lane, lanes, rank, made_dir, like })
+        Ok(Session { dir, stem, head, file, lane, lanes, rank, made_dir, like: like.to_path_buf() })
     }
 
     /// Makes a pair of logs in the burst buffer. Collective.

@@ -155,8 +155,9 @@ impl Spread {
             let path = growing(&named, self.groups.identity());
             let header = self.groups.header_of(&self.header.schema, number);
             let header = header.map_err(|e| base.schema_error(e))?;
-            let file = self.store.create_like(&path, like)?;
+            // From before it is there: others take away what dead processes left.
             live.push(LiveDraft::new(&path));
+            let file = self.store.create_like(&path, like)?;
             file.write_at(0, &header.encode())?;
             file.set_len(header.data_end(0))?;
             let sub = self.sub_of(number, path, file, header, true);
