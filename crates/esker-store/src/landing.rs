@@ -1,7 +1,9 @@
 //! What has a name that something else is going to take.
 
-use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::File;
 
 /// A name, and what has it.
 #[derive(Debug)]
@@ -17,21 +19,11 @@ pub struct Landing {
 pub enum Occupant {
     /// Nothing.
     Nothing,
-    /// A file without contents, which nobody else is filling as long as the lease lives.
-    Empty(Lease),
+    /// A file without contents, open for writing. Its lock is the asker's, so that nobody else fills it as
+    /// long as it is open.
+    Empty(Arc<dyn File>),
     /// A file with contents, or one that somebody else is filling; it may be written.
     File,
     /// A directory.
     Directory,
-}
-
-/// Keeps others from filling an empty file.
-#[derive(Debug)]
-pub struct Lease(#[expect(dead_code, reason = "held for its lock")] fs::File);
-
-impl Lease {
-    /// The lease of a file that is locked.
-    pub(crate) fn new(file: fs::File) -> Lease {
-        Lease(file)
-    }
 }

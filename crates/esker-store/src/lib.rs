@@ -26,6 +26,7 @@
 
 mod count;
 mod draft;
+mod enclosed;
 mod error;
 mod fault;
 mod gate;
@@ -33,6 +34,7 @@ mod landing;
 mod lane;
 mod layer;
 mod local;
+mod lock;
 mod memory;
 mod pool;
 #[doc(hidden)]
@@ -51,11 +53,12 @@ pub use draft::{
 pub use error::{Result, StoreError};
 pub use fault::{Fault, FaultyStore};
 pub use gate::GatedStore;
-pub use landing::{Landing, Lease, Occupant};
+pub use landing::{Landing, Occupant};
 pub use lane::Lane;
 pub use layer::{FileLayer, Layer};
 pub use local::LocalStore;
-pub use memory::MemoryStore;
+pub use lock::{Busy, FileId, Locked, Locking};
+pub use memory::{MemoryStore, Unsynced};
 pub use pool::ReadPool;
 
 /// A path for people: as they call it, where it is a draft's, and without what a terminal would obey.
@@ -87,7 +90,7 @@ pub enum CreateMode {
 /// [`CreateMode::New`] has one winner. *Durable*: a rename, create or removal survives power
 /// loss once [`Store::sync_names`] of its directory returned `Ok`; contents once
 /// [`File::sync`] did.
-pub trait Store: Send + Sync + Debug {
+pub trait Store: Send + Sync + Debug + 'static {
     /// Opens an existing file.
     fn open(&self, path: &Path, access: Access) -> Result<Arc<dyn File>>;
 
@@ -135,7 +138,7 @@ pub trait Store: Send + Sync + Debug {
     }
 
     /// Creates a file that must be new, with the permissions, owner and attributes of `like` where the
-    /// store has such: from before anybody else can open it.
+    /// store has such: from before anybody else can open it. If there is no `like`, as any new file.
     fn create_like(&self, path: &Path, like: &Path) -> Result<Arc<dyn File>> {
         let _ = like;
         self.create(path, CreateMode::New)
@@ -171,13 +174,18 @@ pub trait Store: Send + Sync + Debug {
         Ok(None)
     }
 
-    /// Whether this is a directory, and no link to one.
-    fn is_own_dir(&self, path: &Path) -> Result<bool> {
-        self.is_dir(path)
-    }
-
     /// Makes the creations, renames and removals in the directory of `path` durable.
     fn sync_names(&self, path: &Path) -> Result<()>;
+
+    /// The same store, but below the directory `root` no symbolic link is followed: what is there may
+    /// come from anybody. `root` itself may be reached through links. What is elsewhere is as it was.
+    fn enclosed(&self, root: &Path) -> Result<Arc<dyn Store>>;
+
+    /// Which file has this name now; `None` if there is none, or the store cannot tell.
+    fn id_of(&self, path: &Path) -> Result<Option<FileId>> {
+        let _ = path;
+        Ok(None)
+    }
 }
 
 /// A stretch of a file, and where it goes.
@@ -244,5 +252,21 @@ pub trait File: Send + Sync + Debug {
     /// stripe or block of a parallel file system.
     fn block_size(&self) -> u64 {
         4096
+    }
+
+    /// Asks for the file's lock, without waiting, for this handle: others that ask, in this process or
+    /// another, get [`Locking::Busy`] until it is given back or the handle is gone. [`Locked`] does both.
+    fn try_lock(&self) -> Result<Locking> {
+        Ok(Locking::Unsupported)
+    }
+
+    /// Gives the lock back.
+    fn unlock(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Which file this is; `None` if the store cannot tell.
+    fn id(&self) -> Result<Option<FileId>> {
+        Ok(None)
     }
 }

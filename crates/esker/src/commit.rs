@@ -8,11 +8,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use esker_format::chunked::Anchor;
 use esker_format::{Alignment, DataLayout, Header, HeaderState, values};
-use esker_store::{Access, Draft, File};
+use esker_store::{Access, Draft, File, Locked};
 
-use crate::base::Base;
-use crate::chunked::{self, Heap, HeapFile, Placing, remove_others, tables_file, write_block};
+use crate::base::{Base, read_header};
+use crate::chunked::{
+    self, Heap, HeapFile, Placing, remove_others, same_but_for_growth, tables_file, write_tables,
+};
 use crate::container::Container;
 use crate::decomposed::{Groups, NewMap, Replaced, Spread, discard_new, write_maps};
 use crate::define::Before;
@@ -21,6 +24,7 @@ use crate::fill::fill_range;
 use crate::hints::ChunkFiles;
 use crate::journal;
 use crate::moving;
+use crate::writer;
 
 /// A header that is in the file.
 pub(crate) struct Committed {
@@ -33,6 +37,8 @@ pub(crate) struct Committed {
     pub(crate) heap: Option<Heap>,
     /// The file, if variables are in sub-files.
     pub(crate) spread: Option<Arc<Spread>>,
+    /// Keeps other writers away, on rank 0, if the file that was made has one at a time.
+    pub(crate) lock: Option<Locked>,
 }
 
 /// What is to be committed.
@@ -56,6 +62,19 @@ impl New<'_> {
         base.end_of(header, records).max(heap)
     }
 
+    /// Whether two programs that write the dataset would destroy what the other has written.
+    fn needs_one_writer(&self) -> bool {
+        self.placing.is_some() || self.groups.is_some()
+    }
+
+    /// Keeps other writers away from a file that is made for this, if it must have one.
+    fn lock(&self, base: &Base, file: &Arc<dyn File>) -> Result<Option<Locked>> {
+        match self.needs_one_writer() {
+            true => writer::lock(base, file),
+            false => Ok(None),
+        }
+    }
+
     /// Writes the tables that are new, and what the heap ends with. Who may read the file `like` may read
     /// those that are beside it.
     fn write_tables(&self, base: &Base, file: &dyn File, like: &Path) -> Result<()> {
@@ -65,7 +84,7 @@ impl New<'_> {
             chunked::write_end(file, end)?;
         }
         let heap = HeapFile::new(beside.as_deref().unwrap_or(file), placing.heap.begin);
-        placing.blocks.iter().try_for_each(|(at, block)| write_block(heap, *at, block))?;
+        write_tables(heap, &placing.tables)?;
         match &beside {
             // Before the header that speaks of them.
             Some(tables) => {
@@ -121,14 +140,17 @@ fn create_named(
             None => Draft::begin(&base.store, &base.path)?,
         };
         let file = grown(base, &draft)?;
+        let lock = new.lock(base, &file)?;
         file.set_len(new.end(base, stored, 0))?;
         new.write_tables(base, &*file, draft.path())?;
-        Ok((draft, file, replaced))
+        Ok((draft, (file, lock), replaced))
     })?;
     let (mut draft, created, replaced) = match created {
         Some((draft, file, replaced)) => (Some(draft), Some(file), Some(replaced)),
         None => (None, None, None),
     };
+    let (created, lock) = created.unzip();
+    let lock = lock.flatten();
     let name = match growing {
         Some(name) => name,
         None => base.roots_path(draft.as_ref().map(Draft::path))?,
@@ -174,6 +196,10 @@ fn create_named(
             sync_names()?;
         }
         draft.take_name()?;
+        if lock.is_none() {
+            // An empty file that was filled was locked for that.
+            let _ = main.unlock();
+        }
         if base.hints.chunk_files != ChunkFiles::Inside {
             remove_others(base, new.placing.and_then(|p| p.stem.as_deref()).unwrap_or(""));
         }
@@ -189,7 +215,7 @@ fn create_named(
     if let Some(replaced) = replaced {
         replaced.remove_subfiles(base, groups);
     }
-    Ok(Committed { file, renamed: true, container: None, heap: None, spread })
+    Ok(Committed { file, renamed: true, container: None, heap: None, spread, lock })
 }
 
 /// The file of a draft.
@@ -211,16 +237,26 @@ fn opened(base: &Base, name: &Path, mine: Option<Arc<dyn File>>) -> Result<Arc<d
 
 /// Commits a redefinition. Collective.
 pub(crate) fn update(base: &Base, before: &Before, new: &New<'_>) -> Result<Committed> {
-    base.by_root(|| undo_failed_attempt(base, before))?;
+    // Until the new header is there; longer, if the dataset has one writer at a time.
+    let held = base.by_root(|| {
+        let held = match before.lock {
+            Some(_) => None,
+            None => writer::lock(base, &before.file)?,
+        };
+        undo_failed_attempt(base, before)?;
+        require_same(base, before)?;
+        Ok(held)
+    })?;
     let heap_stays = new.placing.is_none_or(|placing| placing.moved.is_none());
     let (container, heap, spread) = (None, None, None);
     if heap_stays && stays(before, new.header) {
         in_place(base, before, new)?;
         let (file, renamed) = (before.file.clone(), false);
-        Ok(Committed { file, renamed, container, heap, spread })
+        let lock = held.flatten().filter(|_| new.needs_one_writer());
+        Ok(Committed { file, renamed, container, heap, spread, lock })
     } else {
-        let file = rebuild(base, before, new)?;
-        Ok(Committed { file, renamed: true, container, heap, spread })
+        let (file, lock) = rebuild(base, before, new)?;
+        Ok(Committed { file, renamed: true, container, heap, spread, lock })
     }
 }
 
@@ -234,6 +270,22 @@ fn undo_failed_attempt(base: &Base, before: &Before) -> Result<()> {
         HeaderState::Foreign => Err(base.stale_journal()),
         _ => journal::restore_header(store, path, &*before.file, &journal),
     }
+}
+
+/// Fails if the file of the dataset's name has another header than the one that is to be changed: another program
+/// has redefined it, and its definitions would be lost.
+fn require_same(base: &Base, before: &Before) -> Result<()> {
+    writer::require_named(base, &*before.file)?;
+    let (now, _) = read_header(&base.path, &*before.file)?;
+    let known = Header::decode(&before.bytes, before.file.len()?);
+    let known = known.map_err(|source| Error::Decode { path: base.path.clone(), source })?;
+    if same_but_for_growth(&now, &known) {
+        return Ok(());
+    }
+    let why = "another program has changed its definitions since it was opened here, and they would be lost: \
+               open it again"
+        .to_string();
+    Err(Error::Writers { path: base.path.clone(), why })
 }
 
 /// Whether all data that exist stay where they are.
@@ -279,26 +331,31 @@ fn write_header(base: &Base, before: &Before, header: &Header) -> Result<()> {
     journal::replace_header(&base.store, &base.path, file, old, &new)
 }
 
-fn rebuild(base: &Base, before: &Before, new: &New<'_>) -> Result<Arc<dyn File>> {
+fn rebuild(base: &Base, before: &Before, new: &New<'_>) -> Result<(Arc<dyn File>, Option<Locked>)> {
     // The old file is untouched by a failure, and the draft goes with it.
-    let (file, draft) = build(base, before, new)?;
+    let (file, lock, draft) = build(base, before, new)?;
     base.by_root(|| Ok(draft.map_or(Ok(()), Draft::take_name)?))?;
     // From here on there is only the new file, so nothing may fail any more. A handle that
     // is opened now has the right name in its errors, but the one we have will do.
-    Ok(base.store.open(&base.path, Access::ReadWrite).unwrap_or(file))
+    Ok((base.store.open(&base.path, Access::ReadWrite).unwrap_or(file), lock))
 }
 
-fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<(Arc<dyn File>, Option<Draft>)> {
+/// A file that was built, its lock, and what it is until it has its name.
+type Built = (Arc<dyn File>, Option<Locked>, Option<Draft>);
+
+fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<Built> {
     let New { header, fills, maps, placing, .. } = *new;
     let created = base.by_root(|| {
-        let draft = Draft::begin(&base.store, &base.path)?;
+        let draft = Draft::whole(&base.store, &base.path)?;
         let file = grown(base, &draft)?;
+        let lock = new.lock(base, &file)?;
         file.write_at(0, &header.encode())?;
         file.set_len(new.end(base, header, before.records))?;
         new.write_tables(base, &*file, draft.path())?;
-        Ok((draft, file))
+        Ok((draft, (file, lock)))
     })?;
     let (draft, created) = created.unzip();
+    let (created, lock) = created.unzip();
     let name = base.roots_path(draft.as_ref().map(Draft::path))?;
     let filled = opened(base, &name, created).and_then(|file| {
         moving::copy_data(before, header, fills, &*file, base.share())?;
@@ -320,7 +377,7 @@ fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<(Arc<dyn File>, 
         file.sync()?;
         Ok(file)
     });
-    Ok((base.agree(filled)?, draft))
+    Ok((base.agree(filled)?, lock.flatten(), draft))
 }
 
 /// Writes this rank's share of the fill values of the fixed-size variables from number `first`
@@ -334,7 +391,8 @@ fn fill_new_fixed(
 ) -> Result<()> {
     let share = base.share();
     for (id, var, place) in header.vars().skip(first) {
-        let wanted = fills.get(id.0).copied().unwrap_or(false);
+        // The scalar of a chunked variable is a missing value to other programs, never zero.
+        let wanted = fills.get(id.0).copied().unwrap_or(false) || Anchor::of(var).is_some();
         if wanted && !header.schema.is_record(var) {
             // PnetCDF leaves zeros in the padding, netCDF fills it.
             let mine = share.of(if base.align.never_back { place.bytes } else { place.vsize });

@@ -11,7 +11,7 @@ use esker_format::{
     Alignment, DataLayout, DimId, DimLen, ExternalType, Header, NumRecs, Owner, Schema,
     SchemaError, Values, VarId,
 };
-use esker_store::{CreateMode, Draft, File, Occupant, Store, StoreError};
+use esker_store::{Access, CreateMode, Draft, File, Locked, Occupant, Store, StoreError};
 
 use crate::base::{Base, agree, broadcast_parts};
 use crate::burst::Burst;
@@ -78,13 +78,15 @@ pub(crate) struct Before {
     pub(crate) container: Option<Box<Container>>,
     /// The chunked variables, whose heap is known.
     pub(crate) chunked: Option<Box<Chunked>>,
+    /// Keeps other writers away, if it has one at a time.
+    pub(crate) lock: Option<Locked>,
 }
 
 impl Before {
     pub(crate) fn new(file: Arc<dyn File>, header: &Header, records: u64) -> Before {
         let (bytes, header) = (header.encode(), without_end(header));
-        let (renamed, container, chunked) = (false, None, None);
-        Before { file, header, bytes, records, renamed, container, chunked }
+        let (renamed, container, chunked, lock) = (false, None, None, None);
+        Before { file, header, bytes, records, renamed, container, chunked, lock }
     }
 
     /// How long the heap of its chunked variables is.
@@ -451,6 +453,8 @@ impl Define {
                 let heap = committed.heap.take();
                 self.placeholder = None;
                 committed.renamed |= self.before.as_ref().is_some_and(|b| b.renamed);
+                let before = self.before.as_mut().and_then(|b| b.lock.take());
+                committed.lock = committed.lock.take().or(before);
                 let records = self.before.as_ref().map_or(0, |b| b.records);
                 let base = self.base.clone();
                 let parts = (committed, header, records);
@@ -485,8 +489,8 @@ impl Define {
         let placing = match self.base.raw {
             true => None,
             false => {
-                let stem = chunked::new_stem(&self.base)?;
-                chunked::physical(&self.base, &schema, before, stem)?
+                let fresh = chunked::fresh(&self.base, &schema)?;
+                chunked::physical(&self.base, &schema, before, fresh)?
             }
         };
         let records = self.numrecs();
@@ -555,7 +559,14 @@ impl Define {
             Ok(()) => {
                 let file = container.view.clone();
                 let container = Some(container);
-                Ok(Committed { file, renamed: false, container, heap: None, spread: None })
+                Ok(Committed {
+                    file,
+                    renamed: false,
+                    container,
+                    heap: None,
+                    spread: None,
+                    lock: None,
+                })
             }
             Err(error) => {
                 // What was open stays open, and the definition can be corrected.
@@ -614,15 +625,26 @@ fn claim(store: &dyn Store, path: &Path, clobber: bool) -> Result<PathBuf> {
         store.create(path, CreateMode::New)?;
         return Ok(store.resolve(path)?);
     }
-    // A file that cannot be replaced is reported before any work is done.
+    // A file that cannot be replaced is reported before any work is done, and so is one that somebody writes
+    // who believes to be the only one.
     let landing = store.landing(path)?;
     match landing.occupant {
         Occupant::Directory => {
             let error = io::Error::new(io::ErrorKind::IsADirectory, "it is a directory");
-            Err(StoreError::new(path, "create", error).into())
+            return Err(StoreError::new(path, "create", error).into());
         }
-        _ => Ok(landing.path),
+        Occupant::File => {
+            let file = store.open(&landing.path, Access::ReadWrite)?;
+            // Who fills an empty file holds it too, and loses nothing that there was.
+            if !file.is_empty()? && Locked::take(&file)?.is_err() {
+                let why = "a program, or another dataset of this one, has it open for writing, and would \
+                           lose what it writes if it were replaced now";
+                return Err(Error::Writers { path: path.to_path_buf(), why: why.to_string() });
+            }
+        }
+        Occupant::Nothing | Occupant::Empty(_) => {}
     }
+    Ok(landing.path)
 }
 
 /// The options' alignment with that of the hints, which are the user's last word.

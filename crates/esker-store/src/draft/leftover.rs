@@ -93,13 +93,17 @@ fn is_running(process: u32) -> bool {
     rustix::process::test_kill_process(process) != Err(rustix::io::Errno::SRCH)
 }
 
-/// Removes a file or a folder with what is in it. Links are removed, not followed.
+/// Removes a file or a folder with what is in it. Links go, and what they lead to stays.
 pub fn remove_tree(store: &dyn Store, path: &Path) -> Result<()> {
-    if !store.is_own_dir(path)? {
+    remove_inside(&*store.enclosed(path.parent().unwrap_or(Path::new("")))?, path)
+}
+
+fn remove_inside(store: &dyn Store, path: &Path) -> Result<()> {
+    if !store.is_dir(path)? {
         return store.remove(path);
     }
     for name in store.names_in(path)? {
-        remove_tree(store, &path.join(name))?;
+        remove_inside(store, &path.join(name))?;
     }
     store.remove_dir(path)
 }

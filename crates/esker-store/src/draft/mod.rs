@@ -17,7 +17,7 @@ pub use leftover::{Leftover, leftovers, remove_tree};
 pub use live::{LiveDraft, remove_live_drafts};
 pub use name::{DraftForm, DraftName, draft_path, named_path, random};
 
-use crate::{File, Lease, Occupant, Result, Store, StoreError};
+use crate::{File, Occupant, Result, Store, StoreError};
 use live::Kind;
 
 /// How often another name is tried: a random number of 64 bits is free at once.
@@ -33,8 +33,6 @@ pub struct Draft {
     kind: Kind,
     /// Whether something with contents is going to be replaced.
     replaces: bool,
-    /// Holds an empty file that was found, so that nobody else fills it too.
-    lease: Option<Lease>,
     is_over: bool,
 }
 
@@ -44,11 +42,11 @@ impl Draft {
     /// What is there decides the way. Nothing: a new file, with the mode that the umask leaves. A file with
     /// contents: a new file like it, which replaces it in one step. An *empty* file has nothing to
     /// lose, and may have been made for the purpose (striping, a mount, a directory that takes no files): it is
-    /// filled where it is. Links are followed. Anything else is an error that says so.
+    /// filled where it is, and stays locked as long as it is open. Links are followed. Anything else is an error that says so.
     pub fn begin(store: &Arc<dyn Store>, target: &Path) -> Result<Draft> {
         let landing = store.landing(target)?;
         match landing.occupant {
-            Occupant::Empty(lease) => Draft::found(store, landing.path, lease),
+            Occupant::Empty(file) => Ok(Draft::found(store, landing.path, file)),
             _ => Draft::whole(store, &landing.path),
         }
     }
@@ -100,11 +98,8 @@ impl Draft {
         Ok(Draft::of(store, target.to_path_buf(), path, Some(file), Kind::File))
     }
 
-    fn found(store: &Arc<dyn Store>, path: PathBuf, lease: Lease) -> Result<Draft> {
-        let file = store.open(&path, crate::Access::ReadWrite)?;
-        let mut draft = Draft::of(store, path.clone(), path, Some(file), Kind::Found);
-        draft.lease = Some(lease);
-        Ok(draft)
+    fn found(store: &Arc<dyn Store>, path: PathBuf, file: Arc<dyn File>) -> Draft {
+        Draft::of(store, path.clone(), path, Some(file), Kind::Found)
     }
 
     fn of(
@@ -115,8 +110,8 @@ impl Draft {
         kind: Kind,
     ) -> Draft {
         live::enter(&path, kind);
-        let (store, replaces, lease, is_over) = (store.clone(), false, None, false);
-        Draft { store, target, path, file, kind, replaces, lease, is_over }
+        let (store, replaces, is_over) = (store.clone(), false, false);
+        Draft { store, target, path, file, kind, replaces, is_over }
     }
 
     /// Where it grows.
@@ -195,7 +190,6 @@ impl Draft {
 
     fn end(&mut self) {
         self.is_over = true;
-        self.lease = None;
         live::leave(&self.path);
     }
 }

@@ -43,7 +43,7 @@ pub(super) fn create_private(path: &Path, like: &Path) -> io::Result<File> {
 ///
 /// Owner and group are kept where the system allows it. Where the group cannot be, it gets no more than
 /// everybody has: otherwise another group could read what it could not before.
-pub(super) fn give(new: &File, like: &Path) -> io::Result<()> {
+pub(crate) fn give(new: &File, like: &Path) -> io::Result<()> {
     let old = fs::metadata(like)?;
     let own = new.metadata()?;
     let owner = (old.uid() != own.uid()).then(|| Uid::from_raw(old.uid()));

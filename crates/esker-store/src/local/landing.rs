@@ -5,8 +5,8 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::directory_of;
-use crate::{Landing, Lease, Occupant};
+use super::{LocalFile, directory_of};
+use crate::{Landing, Occupant};
 
 /// The most links that are followed, as by the kernel.
 const LINKS: usize = 40;
@@ -33,7 +33,8 @@ pub(super) fn landing(path: &Path) -> io::Result<Landing> {
     if file.metadata()?.len() == 0 {
         // Where there are no locks, two might fill it: the draft grows beside it then.
         if file.try_lock().is_ok() && file.metadata()?.len() == 0 {
-            return Ok(Landing { path, occupant: Occupant::Empty(Lease::new(file)) });
+            let occupant = Occupant::Empty(LocalFile::shared(&path, file));
+            return Ok(Landing { path, occupant });
         }
     }
     if is_mount_point(&path) {

@@ -1,6 +1,6 @@
 //! The file system.
 
-mod attributes;
+pub(crate) mod attributes;
 mod landing;
 
 use std::fs::{self, OpenOptions};
@@ -10,14 +10,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::{Access, CreateMode, File, Landing, Result, Store, StoreError, named_path};
+use rustix::fs::{Mode, OFlags};
+
+use crate::enclosed::{EnclosedStore, names};
+use crate::lock::outcome;
+use crate::{
+    Access, CreateMode, File, FileId, Landing, Locking, Result, Store, StoreError, named_path,
+};
 
 /// Files of the local (or mounted) file system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LocalStore;
 
 #[derive(Debug)]
-struct LocalFile {
+pub(crate) struct LocalFile {
     path: PathBuf,
     file: fs::File,
 }
@@ -112,12 +118,9 @@ impl Store for LocalStore {
 
     fn names_in(&self, directory: &Path) -> Result<Vec<String>> {
         let failed = |e| StoreError::new(directory, "listing the directory", e);
-        let mut names = Vec::new();
-        for entry in fs::read_dir(directory).map_err(failed)? {
-            names.extend(entry.map_err(failed)?.file_name().into_string().ok());
-        }
-        names.sort();
-        Ok(names)
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(directory, flags, Mode::empty());
+        opened.map_err(io::Error::from).and_then(names).map_err(failed)
     }
 
     fn remove_dir(&self, path: &Path) -> Result<()> {
@@ -141,6 +144,9 @@ impl Store for LocalStore {
     }
 
     fn create_like(&self, path: &Path, like: &Path) -> Result<Arc<dyn File>> {
+        if !self.exists(like)? {
+            return self.create(path, CreateMode::New);
+        }
         let file = attributes::create_private(path, like)
             .map_err(|e| StoreError::new(path, "create", e))?;
         if let Err(error) = attributes::give(&file, like) {
@@ -208,20 +214,36 @@ impl Store for LocalStore {
         Ok(modified.elapsed().ok())
     }
 
-    fn is_own_dir(&self, path: &Path) -> Result<bool> {
-        let metadata = fs::symlink_metadata(path);
-        metadata.map(|m| m.is_dir()).map_err(|e| StoreError::new(path, "look-up", e))
-    }
-
     fn sync_names(&self, path: &Path) -> Result<()> {
         let directory = directory_of(path);
         fs::File::open(directory)
             .and_then(|d| d.sync_all())
             .map_err(|e| StoreError::new(directory, "sync of the directory", e))
     }
+
+    fn enclosed(&self, root: &Path) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(EnclosedStore::new(root)?))
+    }
+
+    fn id_of(&self, path: &Path) -> Result<Option<FileId>> {
+        match fs::metadata(path) {
+            Ok(metadata) => Ok(Some(id(&metadata))),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(StoreError::new(path, "look-up", e)),
+        }
+    }
+}
+
+fn id(metadata: &fs::Metadata) -> FileId {
+    FileId { device: metadata.dev(), number: metadata.ino() }
 }
 
 impl LocalFile {
+    /// A file that is open, whatever it was opened by.
+    pub(crate) fn shared(path: &Path, file: fs::File) -> Arc<dyn File> {
+        Arc::new(LocalFile { path: path.to_path_buf(), file })
+    }
+
     fn failed(&self, what: &str, offset: u64, len: usize, error: io::Error) -> StoreError {
         StoreError::new(&self.path, format!("{what} of {len} bytes at offset {offset}"), error)
     }
@@ -265,5 +287,24 @@ impl File for LocalFile {
     fn block_size(&self) -> u64 {
         // Lustre tells its stripe here, GPFS its block, NFS its transfer size.
         self.file.metadata().map_or(4096, |m| m.blksize()).clamp(512, 64 << 20)
+    }
+
+    fn try_lock(&self) -> Result<Locking> {
+        loop {
+            match outcome(self.file.try_lock()) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                asked => return asked.map_err(|e| StoreError::new(&self.path, "lock", e)),
+            }
+        }
+    }
+
+    fn unlock(&self) -> Result<()> {
+        self.file.unlock().map_err(|e| StoreError::new(&self.path, "unlock", e))
+    }
+
+    fn id(&self) -> Result<Option<FileId>> {
+        let metadata = self.file.metadata();
+        let metadata = metadata.map_err(|e| StoreError::new(&self.path, "look-up", e))?;
+        Ok(Some(id(&metadata)))
     }
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use esker::{Error, Header};
-use esker_format::Owner;
 use esker_format::chunked::FILES;
+use esker_format::{Owner, inside};
 use esker_store::{Access, Draft, File, Store};
 
 use super::BLOCK;
@@ -21,6 +21,9 @@ pub(super) fn files_beside(
     let Ok(header) = Header::decode(header, u64::MAX) else { return Ok(None) };
     let stem = header.schema.attr(Owner::Global, FILES).and_then(|values| values.text());
     let (Some(stem), Some(folder)) = (stem, classic.parent()) else { return Ok(None) };
+    if !inside::is_chunk_stem(&stem) {
+        return Ok(None);
+    }
     let (tables, chunks) = (format!("tables.{stem}"), format!("chunks.{stem}."));
     let mut names = store.names_in(folder)?;
     names.retain(|name| *name == tables || name.starts_with(&chunks));
@@ -37,9 +40,11 @@ pub(super) fn copy(
 ) -> esker::Result<()> {
     require_absent(&**store, to)?;
     let draft = Draft::folder(store, to)?;
+    // What a link in the folder leads to is not copied.
+    let inside = store.enclosed(classic.parent().unwrap_or(Path::new("")))?;
     for name in names {
         let path = classic.with_file_name(name);
-        let from = store.open(&path, Access::Read)?;
+        let from = inside.open(&path, Access::Read)?;
         // Who may read the file may read its copy.
         let new = store.create_like(&draft.path().join(name), &path)?;
         copy_bytes(&*from, &*new)?;

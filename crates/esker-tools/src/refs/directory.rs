@@ -46,9 +46,15 @@ struct Current {
 
 impl Directory {
     /// Begins to write into a folder that is there.
-    pub(super) fn begin(store: Arc<dyn Store>, path: &Path, urls: &Urls, rows: usize) -> Directory {
+    pub(super) fn begin(
+        store: &Arc<dyn Store>,
+        path: &Path,
+        urls: &Urls,
+        rows: usize,
+    ) -> io::Result<Directory> {
+        let store = store.enclosed(path).map_err(failed)?;
         let (path, urls) = (path.to_path_buf(), urls.clone());
-        Directory { store, path, urls, rows: rows.max(1), metadata: Vec::new(), array: None }
+        Ok(Directory { store, path, urls, rows: rows.max(1), metadata: Vec::new(), array: None })
     }
 
     /// Writes the metadata.

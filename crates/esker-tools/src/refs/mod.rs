@@ -368,7 +368,7 @@ impl Survey {
             return Err(RefsError::NotReferences { path: output.to_path_buf() });
         }
         let draft = Draft::folder(store, output).map_err(failed)?;
-        let mut directory = Directory::begin(store.clone(), draft.path(), urls, options.rows);
+        let mut directory = Directory::begin(store, draft.path(), urls, options.rows)?;
         self.write(&mut directory, progress)?;
         directory.end()?;
         Ok(draft.take_name().map_err(failed)?)

@@ -45,7 +45,7 @@ pub(super) fn without_damage(
         }
         let target = meta_path(path, &new, part.file);
         if !made.contains(&part.file) {
-            store.create_like(&target, &path.join(crate::container::MARK))?;
+            store.create_like(&target, &meta_path(path, &session, part.file))?;
             made.push(part.file);
         }
         let file = store.open(&target, Access::ReadWrite)?;

@@ -1,0 +1,5 @@
+//! The tests of esker-store, one program.
+#![allow(missing_docs)]
+
+mod drafts;
+mod suite;

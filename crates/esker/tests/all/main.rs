@@ -1,0 +1,28 @@
+//! The tests of esker, one program. What needs a process of its own is beside this folder, with
+//! the reason at its top.
+#![allow(missing_docs)]
+
+mod burst;
+mod bytes;
+mod chunked;
+mod containers;
+mod decomposed;
+mod definitions;
+mod examples;
+mod failures;
+mod hostile;
+mod kill;
+mod model;
+mod mpi;
+mod parallel;
+mod permissions;
+mod promises;
+mod scenario;
+mod sparse;
+mod strides;
+mod subfiles;
+mod subfiles_power;
+
+/// Counts for each thread by itself, so that tests may run side by side.
+#[global_allocator]
+static COUNTING: esker_testkit::memory::Counting = esker_testkit::memory::Counting;
