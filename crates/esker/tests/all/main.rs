@@ -16,6 +16,7 @@ mod killed_ranks;
 mod model;
 mod mpi;
 mod parallel;
+mod permissions;
 mod promises;
 mod scenario;
 mod sessions;
