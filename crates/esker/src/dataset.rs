@@ -173,7 +173,7 @@ impl Dataset {
         let (committed, header) = joined(&base, file, header)?;
         let fills = vec![None; header.schema.vars.len()];
         let burst = match options.burst {
-            true => Burst::start(&base)?,
+            true => Burst::start(&base, &base.path)?,
             false => None,
         };
         let mut dataset = Dataset::new(base, (committed, header, records), fills, None);
@@ -426,7 +426,7 @@ impl Dataset {
             None => &self.file,
             Some(spread) => {
                 // Everybody's, before the file says how many records they have.
-                self.base.agree(spread.sync_subs().map_err(Error::from))?;
+                self.base.agree(spread.sync_all_subs(&self.base).map_err(Error::from))?;
                 spread.main()
             }
         };
@@ -443,7 +443,15 @@ impl Dataset {
         // Not before: whatever a loss of power leaves, the file counts as many records as this says.
         self.settle_records()?;
         if self.renamed {
-            self.base.by_root(|| Ok(self.base.store.sync_names(&self.base.path)?))?;
+            let has_folder = self.chunked.as_ref().is_some_and(|chunked| chunked.files.is_some());
+            self.base.by_root(|| {
+                let (store, path) = (&self.base.store, &self.base.path);
+                store.sync_names(path)?;
+                if let Some(folder) = path.parent().filter(|_| has_folder) {
+                    store.sync_names(folder)?;
+                }
+                Ok(())
+            })?;
             self.renamed = false;
         }
         Ok(())
@@ -580,7 +588,7 @@ impl Dataset {
             if old == bytes {
                 return Ok(());
             }
-            replace_header(&*self.base.store, &self.base.path, &*self.file, old, &bytes)
+            replace_header(&self.base.store, &self.base.path, &*self.file, old, &bytes)
         })?;
         self.header = header;
         if let Some(burst) = &self.burst {
@@ -615,7 +623,7 @@ impl Dataset {
             if old == bytes {
                 return Ok(());
             }
-            replace_header(&*self.base.store, &self.base.path, &**main, old, &bytes)
+            replace_header(&self.base.store, &self.base.path, &**main, old, &bytes)
         })?;
         *spread.disk() = disk;
         self.header = header;
@@ -850,10 +858,12 @@ fn joined(base: &Base, main: Arc<dyn File>, disk: Header) -> Result<(Committed, 
         what: "its sub-files".to_string(),
         source: DecompositionError::Damaged(why),
     };
+    // Whoever made it may have closed it without a sync, and its name with it.
+    let renamed = base.writable;
     let Some((schema, groups)) = Groups::expanded(&disk.schema).map_err(damaged)? else {
         let committed = Committed {
             file: main,
-            renamed: false,
+            renamed,
             container: None,
             heap: None,
             spread: None,
@@ -871,8 +881,7 @@ fn joined(base: &Base, main: Arc<dyn File>, disk: Header) -> Result<(Committed, 
     }
     let file = spread.clone();
     let spread = Some(spread);
-    let committed =
-        Committed { file, renamed: false, container: None, heap: None, spread, lock: None };
+    let committed = Committed { file, renamed, container: None, heap: None, spread, lock: None };
     Ok((committed, header))
 }
 

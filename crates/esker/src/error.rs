@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use esker_comm::CommError;
 use esker_format::{ConvertError, DecodeError, RangeReport, SchemaError};
-use esker_store::StoreError;
+use esker_store::{StoreError, shown_path};
+use esker_text::sentence;
 
 pub use crate::decomposed::DecompositionError;
 
@@ -34,7 +35,7 @@ pub enum Error {
     },
 
     /// The file is not classic netCDF, or is damaged.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", shown_path(path), source = sentence(source))]
     Decode {
         /// The file.
         path: PathBuf,
@@ -43,7 +44,7 @@ pub enum Error {
     },
 
     /// A container that cannot be used as it is.
-    #[error("{}: {why}", path.display())]
+    #[error("{}: {why}", shown_path(path), why = sentence(why))]
     Container {
         /// The directory.
         path: PathBuf,
@@ -52,11 +53,11 @@ pub enum Error {
     },
 
     /// Filters that values cannot pass.
-    #[error("the filters failed: {0}")]
+    #[error("the filters failed: {}", sentence(.0))]
     Filter(String),
 
     /// A chunked variable that cannot be defined, written or read.
-    #[error("{}: chunked variable \"{var}\": {why}", path.display())]
+    #[error("{}: chunked variable \"{var}\": {why}", shown_path(path), var = sentence(var), why = sentence(why))]
     Chunked {
         /// The file.
         path: PathBuf,
@@ -76,7 +77,7 @@ pub enum Error {
     },
 
     /// Something is wrong with the logs before a classic file.
-    #[error("{}: burst buffer: {why}", path.display())]
+    #[error("{}: burst buffer: {why}", shown_path(path), why = sentence(why))]
     BurstBuffer {
         /// The classic file.
         path: PathBuf,
@@ -85,7 +86,7 @@ pub enum Error {
     },
 
     /// A definition that cannot be made.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", shown_path(path), source = sentence(source))]
     Schema {
         /// The file.
         path: PathBuf,
@@ -94,7 +95,7 @@ pub enum Error {
     },
 
     /// No variable of this name or number.
-    #[error("{}: there is no variable {name}{hint}", path.display())]
+    #[error("{}: there is no variable {name}{hint}", shown_path(path), name = sentence(name), hint = sentence(hint))]
     NoSuchVariable {
         /// The file.
         path: PathBuf,
@@ -105,7 +106,7 @@ pub enum Error {
     },
 
     /// A selection that the variable does not have.
-    #[error("{}: variable \"{var}\": {source}", path.display())]
+    #[error("{}: variable \"{var}\": {source}", shown_path(path), var = sentence(var), source = sentence(source))]
     Selection {
         /// The file.
         path: PathBuf,
@@ -116,7 +117,7 @@ pub enum Error {
     },
 
     /// What a decomposition map does not allow, or what is wrong with one.
-    #[error("{}: {what}: {source}", path.display())]
+    #[error("{}: {what}: {source}", shown_path(path), what = sentence(what), source = sentence(source))]
     Decomposition {
         /// The file.
         path: PathBuf,
@@ -127,7 +128,7 @@ pub enum Error {
     },
 
     /// The caller's memory does not fit the selection.
-    #[error("{}: variable \"{var}\": {source}", path.display())]
+    #[error("{}: variable \"{var}\": {source}", shown_path(path), var = sentence(var), source = sentence(source))]
     Memory {
         /// The file.
         path: PathBuf,
@@ -138,7 +139,7 @@ pub enum Error {
     },
 
     /// Types that do not convert.
-    #[error("{}: variable \"{var}\": {source}", path.display())]
+    #[error("{}: variable \"{var}\": {source}", shown_path(path), var = sentence(var), source = sentence(source))]
     Convert {
         /// The file.
         path: PathBuf,
@@ -150,7 +151,7 @@ pub enum Error {
 
     /// Some values did not fit the other type (NC_ERANGE). Everything was transferred; the
     /// values that did not fit became fill values.
-    #[error("{}: variable \"{var}\": {report}; the rest was transferred", path.display())]
+    #[error("{}: variable \"{var}\": {report}; the rest was transferred", shown_path(path), var = sentence(var), report = sentence(report))]
     Range {
         /// The file.
         path: PathBuf,
@@ -164,8 +165,7 @@ pub enum Error {
     #[error(
         "{}: variable \"{var}\": its data reach to byte {needed}, but the file ends at {file_len}: \
          it was cut short, or these values were never written",
-        path.display()
-    )]
+        shown_path(path), var = sentence(var))]
     ShortFile {
         /// The file.
         path: PathBuf,
@@ -178,7 +178,7 @@ pub enum Error {
     },
 
     /// A change of a dataset that was opened for reading.
-    #[error("{}: cannot {what}: it is open for reading only", path.display())]
+    #[error("{}: cannot {what}: it is open for reading only", shown_path(path), what = sentence(what))]
     ReadOnly {
         /// The file.
         path: PathBuf,
@@ -190,8 +190,7 @@ pub enum Error {
     #[error(
         "{}: cannot be written: variables \"{first}\" and \"{second}\" overlap at byte {offset}; \
          it can be read, and copied to a sound file",
-        path.display()
-    )]
+        shown_path(path), first = sentence(first), second = sentence(second))]
     Overlap {
         /// The file.
         path: PathBuf,
@@ -207,9 +206,8 @@ pub enum Error {
     #[error(
         "{}: a redefinition was interrupted, and {} does not fit the file any more: {why}; \
          remove it when the file is as you want it",
-        path.display(),
-        journal.display()
-    )]
+        shown_path(path),
+        shown_path(journal), why = sentence(why))]
     StaleJournal {
         /// The file.
         path: PathBuf,
@@ -220,7 +218,7 @@ pub enum Error {
     },
 
     /// Another rank of a collective call failed, so this one did nothing either.
-    #[error("rank {rank} failed: {message}")]
+    #[error("rank {rank} failed: {message}", message = sentence(message))]
     OtherRank {
         /// The lowest rank that failed.
         rank: usize,
@@ -233,7 +231,7 @@ pub enum Error {
     Comm(#[from] CommError),
 
     /// Ranks defined the same object differently; the same words on every rank.
-    #[error("{}: {what}", path.display())]
+    #[error("{}: {what}", shown_path(path), what = sentence(what))]
     Definitions {
         /// The file.
         path: PathBuf,
@@ -242,7 +240,7 @@ pub enum Error {
     },
 
     /// Ranks that had to do the same did not.
-    #[error("{}: {why}", path.display())]
+    #[error("{}: {why}", shown_path(path), why = sentence(why))]
     NotAlike {
         /// The file.
         path: PathBuf,
@@ -253,7 +251,7 @@ pub enum Error {
     /// A request with places in the file that are not this dataset's (any more).
     #[error(
         "{}: a request was queued before the dataset was redefined, or for another dataset",
-        path.display()
+        shown_path(path)
     )]
     Redefined {
         /// The file.
@@ -261,15 +259,15 @@ pub enum Error {
     },
 
     /// What the caller refused ([`Dataset::refuse_all`](crate::Dataset::refuse_all)).
-    #[error("{0}")]
+    #[error("{}", sentence(.0))]
     Refused(String),
 
     /// The attached buffer of buffered puts.
-    #[error("{0}")]
+    #[error("{}", sentence(.0))]
     Buffer(String),
 
     /// A conversion that should have been refused when the request was queued.
-    #[error("{0}")]
+    #[error("{}", sentence(.0))]
     Unchecked(ConvertError),
 
     /// A message of another rank that makes no sense.
@@ -277,7 +275,7 @@ pub enum Error {
     Garbled,
 
     /// The number of records cannot be stored.
-    #[error("{}: {records} records cannot be stored in {version}: {max} can", path.display())]
+    #[error("{}: {records} records cannot be stored in {version}: {max} can", shown_path(path))]
     TooManyRecords {
         /// The file.
         path: PathBuf,
@@ -339,8 +337,7 @@ pub enum SelectionError {
     /// Beyond the end of a dimension.
     #[error(
         "dimension \"{dim}\" has length {len}: start {start}, count {count}, stride {stride} \
-         goes beyond it"
-    )]
+         goes beyond it", dim = sentence(dim))]
     OutOfBounds {
         /// The dimension.
         dim: String,
@@ -354,7 +351,7 @@ pub enum SelectionError {
         stride: u64,
     },
     /// A stride of 0.
-    #[error("the stride of dimension \"{dim}\" is 0")]
+    #[error("the stride of dimension \"{dim}\" is 0", dim = sentence(dim))]
     ZeroStride {
         /// The dimension.
         dim: String,
