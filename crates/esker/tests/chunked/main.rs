@@ -4,6 +4,7 @@
 mod bounded;
 mod failing;
 mod files;
+mod foreign;
 mod limits;
 mod lists;
 mod lossy;
