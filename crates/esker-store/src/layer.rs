@@ -4,13 +4,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::enclosed::Rebased;
 use crate::{Access, CreateMode, File, FileId, Locking, Result, Store, StoreError};
 
 /// A store over another one.
 ///
 /// Whoever implements it is a [`Store`] whose calls go to the one below, but for its files, which may
 /// be covered by a [`FileLayer`], and for changes of names, which may be kept from happening.
-pub trait Layer: Send + Sync + std::fmt::Debug {
+pub trait Layer: Clone + Send + Sync + std::fmt::Debug + 'static {
     /// The store that is wrapped.
     fn below(&self) -> &dyn Store;
 
@@ -89,6 +90,11 @@ impl<L: Layer> Store for L {
 
     fn sync_names(&self, path: &Path) -> Result<()> {
         self.change(path, "sync of the directory", &mut || self.below().sync_names(path))
+    }
+
+    fn enclosed(&self, root: &Path) -> Result<Arc<dyn Store>> {
+        let below = self.below().enclosed(root)?;
+        Ok(Arc::new(Rebased { layer: Arc::new(self.clone()), below }))
     }
 
     fn id_of(&self, path: &Path) -> Result<Option<FileId>> {

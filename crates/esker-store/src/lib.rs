@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod count;
+mod enclosed;
 mod error;
 mod fault;
 mod gate;
@@ -49,7 +50,7 @@ pub use lane::Lane;
 pub use layer::{FileLayer, Layer};
 pub use local::LocalStore;
 pub use lock::{Busy, FileId, Locked, Locking};
-pub use memory::MemoryStore;
+pub use memory::{MemoryStore, Unsynced};
 pub use pool::ReadPool;
 
 /// What a file is opened for.
@@ -76,7 +77,7 @@ pub enum CreateMode {
 /// [`CreateMode::New`] has one winner. *Durable*: a rename, create or removal survives power
 /// loss once [`Store::sync_names`] of its directory returned `Ok`; contents once
 /// [`File::sync`] did.
-pub trait Store: Send + Sync + Debug {
+pub trait Store: Send + Sync + Debug + 'static {
     /// Opens an existing file.
     fn open(&self, path: &Path, access: Access) -> Result<Arc<dyn File>>;
 
@@ -117,6 +118,10 @@ pub trait Store: Send + Sync + Debug {
 
     /// Makes the creations, renames and removals in the directory of `path` durable.
     fn sync_names(&self, path: &Path) -> Result<()>;
+
+    /// The same store, but below the directory `root` no symbolic link is followed: what is there may
+    /// come from anybody. `root` itself may be reached through links. What is elsewhere is as it was.
+    fn enclosed(&self, root: &Path) -> Result<Arc<dyn Store>>;
 
     /// Which file has this name now; `None` if there is none, or the store cannot tell.
     fn id_of(&self, path: &Path) -> Result<Option<FileId>> {

@@ -6,6 +6,9 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::fs::{Mode, OFlags};
+
+use crate::enclosed::{EnclosedStore, names};
 use crate::lock::outcome;
 use crate::{Access, CreateMode, File, FileId, Locking, Result, Store, StoreError};
 
@@ -14,7 +17,7 @@ use crate::{Access, CreateMode, File, FileId, Locking, Result, Store, StoreError
 pub struct LocalStore;
 
 #[derive(Debug)]
-struct LocalFile {
+pub(crate) struct LocalFile {
     path: PathBuf,
     file: fs::File,
 }
@@ -108,12 +111,9 @@ impl Store for LocalStore {
 
     fn names_in(&self, directory: &Path) -> Result<Vec<String>> {
         let failed = |e| StoreError::new(directory, "listing the directory", e);
-        let mut names = Vec::new();
-        for entry in fs::read_dir(directory).map_err(failed)? {
-            names.extend(entry.map_err(failed)?.file_name().into_string().ok());
-        }
-        names.sort();
-        Ok(names)
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(directory, flags, Mode::empty());
+        opened.map_err(io::Error::from).and_then(names).map_err(failed)
     }
 
     fn remove_dir(&self, path: &Path) -> Result<()> {
@@ -146,6 +146,10 @@ impl Store for LocalStore {
             .map_err(|e| StoreError::new(directory, "sync of the directory", e))
     }
 
+    fn enclosed(&self, root: &Path) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(EnclosedStore::new(root)?))
+    }
+
     fn id_of(&self, path: &Path) -> Result<Option<FileId>> {
         match fs::metadata(path) {
             Ok(metadata) => Ok(Some(id(&metadata))),
@@ -160,6 +164,11 @@ fn id(metadata: &fs::Metadata) -> FileId {
 }
 
 impl LocalFile {
+    /// A file that is open, whatever it was opened by.
+    pub(crate) fn shared(path: &Path, file: fs::File) -> Arc<dyn File> {
+        Arc::new(LocalFile { path: path.to_path_buf(), file })
+    }
+
     fn failed(&self, what: &str, offset: u64, len: usize, error: io::Error) -> StoreError {
         StoreError::new(&self.path, format!("{what} of {len} bytes at offset {offset}"), error)
     }

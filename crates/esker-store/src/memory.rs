@@ -19,14 +19,41 @@ pub struct MemoryStore {
 struct Names {
     now: BTreeMap<PathBuf, Arc<Contents>>,
     synced: BTreeMap<PathBuf, Arc<Contents>>,
+    /// What has happened to names since they were synced, in order.
+    changes: Vec<Change>,
     /// Directories that were made; they survive everything.
     directories: BTreeSet<PathBuf>,
+}
+
+/// One change of names, which a disk makes as a whole or not at all.
+#[derive(Debug, Clone)]
+struct Change {
+    gone: Option<PathBuf>,
+    there: Option<(PathBuf, Arc<Contents>)>,
+}
+
+impl Change {
+    /// The name that it is about, the new one of two.
+    fn name(&self) -> &Path {
+        let there = self.there.as_ref().map(|(name, _)| name);
+        there.or(self.gone.as_ref()).map_or(Path::new(""), |name| name)
+    }
+}
+
+/// What a disk may have written though nobody had synced it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unsynced<'a> {
+    /// The creation, renaming or removal that this name comes from.
+    Name(&'a Path),
+    /// A sector of the file of this name.
+    Sector(&'a Path, u64),
 }
 
 impl Names {
     /// Names are what they were when they were synced, and nobody holds a lock any more.
     fn lose(&mut self) {
         self.now = self.synced.clone();
+        self.changes.clear();
         self.now.values().for_each(|contents| *lock(&contents.holder) = None);
     }
 }
@@ -116,6 +143,56 @@ impl MemoryStore {
         }
     }
 
+    /// What was not synced is gone but for what the disk has written, in whichever order: `keeps` is
+    /// asked for each change of names since they were synced, and then for each sector that differs.
+    pub fn lose_power_in_any_order(
+        &self,
+        sector: u64,
+        mut keeps: impl FnMut(Unsynced<'_>) -> bool,
+    ) {
+        {
+            let mut names = lock(&self.names);
+            let mut left = names.synced.clone();
+            for change in std::mem::take(&mut names.changes) {
+                if !keeps(Unsynced::Name(change.name())) {
+                    continue;
+                }
+                if let Some(gone) = &change.gone {
+                    left.remove(gone);
+                }
+                left.extend(change.there);
+            }
+            names.synced = left;
+        }
+        self.lose_power_but_sectors(sector, |path, number| keeps(Unsynced::Sector(path, number)));
+    }
+
+    /// A copy that shares nothing with this one, to let the same power be lost in several ways.
+    pub fn fork(&self) -> MemoryStore {
+        let names = lock(&self.names);
+        let mut copies: BTreeMap<*const Contents, Arc<Contents>> = BTreeMap::new();
+        let mut copy = |contents: &Arc<Contents>| {
+            let new = copies.entry(Arc::as_ptr(contents)).or_insert_with(|| {
+                let bytes = lock(&contents.bytes);
+                let bytes = Bytes { now: bytes.now.clone(), synced: bytes.synced.clone() };
+                Arc::new(Contents { bytes: Mutex::new(bytes), holder: Mutex::default() })
+            });
+            new.clone()
+        };
+        let mut map = |all: &BTreeMap<PathBuf, Arc<Contents>>| {
+            all.iter().map(|(name, contents)| (name.clone(), copy(contents))).collect()
+        };
+        let (now, synced) = (map(&names.now), map(&names.synced));
+        let changes = names.changes.iter().map(|change| Change {
+            gone: change.gone.clone(),
+            there: change.there.as_ref().map(|(name, contents)| (name.clone(), copy(contents))),
+        });
+        let changes = changes.collect();
+        let directories = names.directories.clone();
+        let names = Names { now, synced, changes, directories };
+        MemoryStore { names: Arc::new(Mutex::new(names)) }
+    }
+
     /// The names of all files.
     pub fn list(&self) -> Vec<PathBuf> {
         lock(&self.names).now.keys().cloned().collect()
@@ -149,6 +226,8 @@ impl Store for MemoryStore {
             None => {
                 let contents = Arc::new(Contents::default());
                 names.now.insert(path.to_path_buf(), contents.clone());
+                let there = Some((path.to_path_buf(), contents.clone()));
+                names.changes.push(Change { gone: None, there });
                 contents
             }
         };
@@ -159,7 +238,9 @@ impl Store for MemoryStore {
         let mut names = lock(&self.names);
         let contents = names.now.remove(from);
         let contents = contents.ok_or_else(|| fail(from, "rename", io::ErrorKind::NotFound))?;
-        names.now.insert(to.to_path_buf(), contents);
+        names.now.insert(to.to_path_buf(), contents.clone());
+        let gone = Some(from.to_path_buf());
+        names.changes.push(Change { gone, there: Some((to.to_path_buf(), contents)) });
         Ok(())
     }
 
@@ -170,7 +251,9 @@ impl Store for MemoryStore {
         }
         let contents = names.now.remove(from);
         let contents = contents.ok_or_else(|| fail(from, "rename", io::ErrorKind::NotFound))?;
-        names.now.insert(to.to_path_buf(), contents);
+        names.now.insert(to.to_path_buf(), contents.clone());
+        let gone = Some(from.to_path_buf());
+        names.changes.push(Change { gone, there: Some((to.to_path_buf(), contents)) });
         Ok(())
     }
 
@@ -205,7 +288,11 @@ impl Store for MemoryStore {
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
-        let removed = lock(&self.names).now.remove(path);
+        let mut names = lock(&self.names);
+        let removed = names.now.remove(path);
+        if removed.is_some() {
+            names.changes.push(Change { gone: Some(path.to_path_buf()), there: None });
+        }
         removed.map(drop).ok_or_else(|| fail(path, "remove", io::ErrorKind::NotFound))
     }
 
@@ -224,11 +311,17 @@ impl Store for MemoryStore {
     fn sync_names(&self, path: &Path) -> Result<()> {
         let mut names = lock(&self.names);
         let directory = path.parent();
-        let Names { now, synced, .. } = &mut *names;
+        let Names { now, synced, changes, .. } = &mut *names;
+        changes.retain(|change| change.name().parent() != directory);
         synced.retain(|name, _| name.parent() != directory);
         let here = now.iter().filter(|(name, _)| name.parent() == directory);
         synced.extend(here.map(|(name, contents)| (name.clone(), contents.clone())));
         Ok(())
+    }
+
+    /// There are no links.
+    fn enclosed(&self, _: &Path) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(self.clone()))
     }
 
     fn id_of(&self, path: &Path) -> Result<Option<FileId>> {

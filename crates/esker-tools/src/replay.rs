@@ -341,6 +341,7 @@ impl Growth {
         let store = &options.store;
         match options.overwrite {
             true => {
+                esker::require_unwritten(&**store, &self.output)?;
                 esker::clear_journal(&**store, &self.output)?;
                 store.rename(&self.name, &self.output)?;
             }

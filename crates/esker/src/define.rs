@@ -10,7 +10,7 @@ use esker_format::{
     Alignment, DataLayout, DimId, DimLen, ExternalType, Header, NumRecs, Owner, Schema,
     SchemaError, Values, VarId,
 };
-use esker_store::{Access, CreateMode, File, Locked, Store};
+use esker_store::{CreateMode, File, Locked, Store};
 
 use crate::base::{Base, agree, broadcast_parts};
 use crate::burst::Burst;
@@ -27,6 +27,7 @@ use crate::numbering::{FileOrder, Numbering};
 use crate::options::{CreateOptions, FillMode};
 use crate::report::Report;
 use crate::tree;
+use crate::writer;
 
 /// A dataset in define mode. [`Define::enddef`] makes it a [`Dataset`] that holds data.
 ///
@@ -615,14 +616,7 @@ fn claim(store: &dyn Store, path: &Path, clobber: bool) -> Result<PathBuf> {
     } else if store.exists(path)? {
         // A file that cannot be written is reported before any work is done, and so is one that
         // somebody writes who believes to be the only one.
-        let file = store.open(path, Access::ReadWrite)?;
-        if Locked::take(&file)?.is_err() {
-            let why =
-                "a program, or another dataset of this one, has it open for writing, and would \
-                       lose what it writes if it were replaced now"
-                    .to_string();
-            return Err(Error::Writers { path: path.to_path_buf(), why });
-        }
+        writer::require_unwritten(store, path)?;
     } else {
         return Ok(path.to_path_buf());
     }

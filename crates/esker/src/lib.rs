@@ -136,10 +136,11 @@ pub use options::{CreateOptions, FillMode, OpenOptions};
 pub use pending::Pending;
 pub use recovery::{
     ContainerFacts, ContainerRecoverOptions, ContainerRecovery, Examination, FaultKind, LogFault,
-    RecoveredLog, SessionFacts, Superseded, TornTail, container_facts, container_header, examine,
-    is_container, recover_container,
+    LostVersion, RecoveredLog, SessionFacts, Superseded, TornTail, container_facts,
+    container_header, container_notes, examine, is_container, recover_container,
 };
 pub use report::{Phases, Report, Strategy};
 pub use request::{RequestId, Requests};
 pub use selection::Selection;
 pub use sound::overlap;
+pub use writer::require_unwritten;
