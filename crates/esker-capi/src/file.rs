@@ -52,6 +52,8 @@ pub(crate) struct File {
     pub(crate) aligns: Aligns,
     /// Hints of the program and the environment.
     pub(crate) info: Vec<(String, String)>,
+    /// A posted put of at most so many bytes is copied when it is posted.
+    pub(crate) copied: u64,
     pub(crate) pending: Pending,
     pub(crate) put_size: u64,
     pub(crate) get_size: u64,

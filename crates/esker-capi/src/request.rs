@@ -45,7 +45,7 @@ pub(crate) struct Wish {
 pub(crate) enum Timing {
     /// At once: a blocking call.
     Now,
-    /// At the wait, unless it must be converted: a posted call.
+    /// At the wait, unless it must be converted or is small: a posted call.
     Later,
     /// When it is posted: a buffered call.
     Copied,
@@ -150,10 +150,9 @@ impl File {
                 }
             }
         }
-        if put
-            && timing != Timing::Now
-            && (timing == Timing::Copied || !rules.is_copy(external, memory))
-        {
+        let same = rules.is_copy(external, memory);
+        let small = elements * external.size() <= self.copied;
+        if put && timing != Timing::Now && (timing == Timing::Copied || small || !same) {
             let source = match &kept {
                 Some(kept) => &kept[..],
                 // SAFETY: the program's memory has these bytes.
@@ -163,14 +162,18 @@ impl File {
                 Some((counts, imap)) => gather(source, size, counts, imap),
                 None => source.to_vec(),
             };
-            let mut bytes = vec![0; (elements * external.size()) as usize];
-            let fill = values::fill_bytes(variable);
-            let report = values::encode(memory, &dense, external, &mut bytes, &fill, rules)
-                .map_err(|e| told(NC_ECHAR, e))?;
-            if !report.all_fit() {
-                code = told(NC_ERANGE, format!("variable \"{}\": {report}", variable.name));
+            let mut bytes = dense;
+            if !same {
+                let dense =
+                    std::mem::replace(&mut bytes, vec![0; (elements * external.size()) as usize]);
+                let fill = values::fill_bytes(variable);
+                let report = values::encode(memory, &dense, external, &mut bytes, &fill, rules)
+                    .map_err(|e| told(NC_ECHAR, e))?;
+                if !report.all_fit() {
+                    code = told(NC_ERANGE, format!("variable \"{}\": {report}", variable.name));
+                }
+                values::swap_in_place(&mut bytes, external.size() as usize);
             }
-            values::swap_in_place(&mut bytes, external.size() as usize);
             let bytes_len = bytes.len();
             let request = Request {
                 put,

@@ -80,3 +80,15 @@ fn errors_have_the_names_and_sentences_of_the_peer() {
         }
     }
 }
+
+/// As in PnetCDF, whose programs change their buffers between a post and its wait.
+#[test]
+fn a_small_put_is_copied_when_it_is_posted() {
+    let Some(place) = Place::new() else { return };
+    for mpi in mpis() {
+        let program = place.compile(mpi.0, "small_iputs.c");
+        for arguments in [&[][..], &["auto"], &["enable"], &["disable"]] {
+            place.succeeds(&mpi, 2, &[], &program, arguments);
+        }
+    }
+}

@@ -86,6 +86,17 @@ fn aligns_of(pairs: &[(String, String)]) -> Aligns {
     }
 }
 
+/// Up to which size a posted put is copied when it is posted. PnetCDF swaps the bytes of small
+/// requests in a copy, and of large ones in place, as its hint says; programs change their buffers
+/// before they wait, and rely on that.
+fn copied_bytes(pairs: &[(String, String)]) -> u64 {
+    match pairs.iter().find(|(key, _)| key == "nc_in_place_swap").map(|(_, value)| value.trim()) {
+        Some(value) if value.eq_ignore_ascii_case("enable") => 0,
+        Some(value) if value.eq_ignore_ascii_case("disable") => u64::MAX,
+        _ => 4096,
+    }
+}
+
 unsafe fn path_of<'a>(path: *const c_char) -> Result<&'a str> {
     if path.is_null() {
         return Err(NC_EBAD_FILE);
@@ -229,6 +240,7 @@ unsafe fn create_file(
         no_fill: Vec::new(),
         old_vars: 0,
         aligns: aligns_of(&info),
+        copied: copied_bytes(&info),
         info,
         pending: Default::default(),
         put_size: 0,
@@ -328,6 +340,7 @@ unsafe fn open_file(
         no_fill: vec![false; vars],
         old_vars: vars,
         aligns: aligns_of(&info),
+        copied: copied_bytes(&info),
         info,
         pending: Default::default(),
         put_size: 0,
