@@ -23,7 +23,7 @@ fn main() {
     let out = std::env::var_os("OUT_DIR").unwrap_or_default();
     let out = Path::new(&out);
     let (mut exports, mut prototypes) = (String::new(), String::new());
-    for function in table::functions() {
+    for function in table::functions().into_iter().chain(table::cdl()) {
         let arguments: Vec<String> = function
             .arguments
             .iter()

@@ -97,7 +97,7 @@ fn copied_bytes(pairs: &[(String, String)]) -> u64 {
     }
 }
 
-unsafe fn path_of<'a>(path: *const c_char) -> Result<&'a str> {
+pub(super) unsafe fn path_of<'a>(path: *const c_char) -> Result<&'a str> {
     if path.is_null() {
         return Err(NC_EBAD_FILE);
     }
