@@ -92,3 +92,21 @@ fn a_small_put_is_copied_when_it_is_posted() {
         }
     }
 }
+
+#[test]
+fn data_are_aligned_as_hints_and_arguments_say_in_their_order() {
+    let Some(place) = Place::new() else { return };
+    for mpi in mpis() {
+        let program = place.compile(mpi.0, "aligned.c");
+        for ranks in [1, 2] {
+            place.succeeds(&mpi, ranks, &[], &program, &[]);
+        }
+        let environment = ["PNETCDF_HINTS=nc_var_align_size=2500"];
+        place.succeeds(&mpi, 1, &environment, &program, &["2500"]);
+    }
+}
+
+#[test]
+fn a_dimension_may_be_as_long_as_its_format_can_say() {
+    runs("dimensions.c");
+}

@@ -135,9 +135,10 @@ pub struct Hints {
     pub(crate) sieve_hole: u64,
     /// `esker_index_memory`: bytes that the index of a decomposition map, or of a log, may take.
     pub(crate) index_memory: u64,
-    /// `nc_header_align_size`: the data section begins at a multiple of this.
+    /// `nc_header_align_size`: the older name of `nc_var_align_size`, which wins.
     pub(crate) header_align: Option<u64>,
-    /// `nc_var_align_size`: fixed-size variables begin at multiples of this.
+    /// `nc_var_align_size`: the data section begins at a multiple of this (as in PnetCDF since
+    /// 1.13; before, every variable did).
     pub(crate) var_align: Option<u64>,
     /// `nc_record_align_size`: the record section begins at a multiple of this.
     pub(crate) record_align: Option<u64>,

@@ -79,11 +79,9 @@ fn aligns_of(pairs: &[(String, String)]) -> Aligns {
         let pair = pairs.iter().find(|(key, _)| key == name);
         pair.and_then(|(_, value)| value.trim().parse::<i64>().ok()).map_or(0, |n| n.max(0) as u64)
     };
-    Aligns {
-        header: number("nc_header_align_size"),
-        variable: number("nc_var_align_size"),
-        records: number("nc_record_align_size"),
-    }
+    let (newer, older) = (number("nc_var_align_size"), number("nc_header_align_size"));
+    let data = if newer > 0 { newer } else { older };
+    Aligns { data, records: number("nc_record_align_size") }
 }
 
 /// Up to which size a posted put is copied when it is posted. PnetCDF swaps the bytes of small
@@ -239,6 +237,7 @@ unsafe fn create_file(
         new: true,
         no_fill: Vec::new(),
         old_vars: 0,
+        hinted: aligns_of(&info),
         aligns: aligns_of(&info),
         copied: copied_bytes(&info),
         info,
@@ -324,7 +323,8 @@ unsafe fn open_file(
     }
     let version = dataset.schema().version;
     let vars = dataset.schema().vars.len();
-    let get_size = dataset.header().layout.header_len;
+    // Rank 0 read it for all.
+    let get_size = if comm.rank() == 0 { dataset.header().layout.header_len } else { 0 };
     let file = File {
         path: path.to_string(),
         comm,
@@ -339,6 +339,7 @@ unsafe fn open_file(
         // As in PnetCDF, whatever the file was created with: it does not say.
         no_fill: vec![false; vars],
         old_vars: vars,
+        hinted: aligns_of(&info),
         aligns: aligns_of(&info),
         copied: copied_bytes(&info),
         info,
