@@ -151,7 +151,8 @@ impl File {
             }
         }
         let same = rules.is_copy(external, memory);
-        let small = elements * external.size() <= self.copied;
+        // One element always: a caller may well give a copy of it.
+        let small = elements == 1 || elements * external.size() <= self.copied;
         if put && timing != Timing::Now && (timing == Timing::Copied || small || !same) {
             let source = match &kept {
                 Some(kept) => &kept[..],

@@ -34,6 +34,39 @@ impl Place {
         self.dir.path()
     }
 
+    #[allow(dead_code, reason = "programs in C do without")]
+    /// Makes the library of the C++ classes, as the installer does; whether there is a compiler.
+    pub(crate) fn classes(&self) -> bool {
+        if Command::new("g++").arg("--version").output().is_err() {
+            println!("skipped: g++ is not installed");
+            return false;
+        }
+        let work = self.path().join("classes");
+        std::fs::create_dir(&work).unwrap();
+        for (name, text) in [
+            ("pnetcdf.h", pnetcdf::HEADER),
+            ("pnetcdf", pnetcdf::CXX_HEADER),
+            ("pnetcdf.cpp", pnetcdf::CXX_SOURCE),
+            ("mpi.h", pnetcdf::CXX_MPI),
+        ] {
+            std::fs::write(work.join(name), text).unwrap();
+        }
+        std::fs::write(self.path().join("pnetcdf"), pnetcdf::CXX_HEADER).unwrap();
+        let objects = ["1", "2", "3", "4"].map(|mpi| {
+            let object = format!("classes-{mpi}.o");
+            let (which, warnings) = (format!("-DESKER_MPI={mpi}"), ["-Wall", "-Wextra", "-Werror"]);
+            let flags = ["-std=c++11", "-O0", "-fPIC", "-I.", &which, "-c", "pnetcdf.cpp", "-o"];
+            let mut compile = Command::new("g++");
+            compilers::run(compile.args(flags).arg(&object).args(warnings).current_dir(&work));
+            object
+        });
+        let flags = ["-shared", "-Wl,--allow-multiple-definition,-soname,libpnetcdf_cxx.so"];
+        let mut link = Command::new("g++");
+        link.args(flags).args(objects).args(["-o", "../libpnetcdf_cxx.so"]);
+        compilers::run(link.current_dir(&work));
+        true
+    }
+
     /// Compiles a program by the language of its name.
     pub(crate) fn compile(&self, mpi: &str, name: &str) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name);
@@ -41,6 +74,18 @@ impl Place {
         let mut command = if name.ends_with(".c") {
             let mut command = Command::new(format!("mpicc.{mpi}"));
             command.args(["-O0", "-Wall", "-Werror", "-I."]);
+            command
+        } else if name.ends_with(".cpp") {
+            let mut command = Command::new(format!("mpicxx.{mpi}"));
+            // The MPIs' own headers have casts that are warned about.
+            command.args([
+                "-std=c++11",
+                "-O0",
+                "-Wall",
+                "-Werror",
+                "-Wno-cast-function-type",
+                "-I.",
+            ]);
             command
         } else {
             let compiler = format!("mpif90.{mpi}");
@@ -54,7 +99,11 @@ impl Place {
             }
             command
         };
-        command.arg(source).args(["-L.", "-lpnetcdf", "-o"]).arg(&program);
+        command.arg(source).arg("-L.");
+        if name.ends_with(".cpp") {
+            command.arg("-lpnetcdf_cxx");
+        }
+        command.args(["-lpnetcdf", "-o"]).arg(&program);
         compilers::run(command.current_dir(self.path()));
         program
     }

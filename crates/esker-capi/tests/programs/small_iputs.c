@@ -1,7 +1,7 @@
 /* Posts puts, changes their memory, and waits. The argument is the value of the hint
  * nc_in_place_swap; what is in the file afterwards says when the memory was looked at. Under `auto`
  * (the default) that is at the post for requests of at most 4,096 bytes, under `disable` for all
- * and under `enable` for none. */
+ * and under `enable` for none but single elements. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static void look(const char *what, int bytes, MPI_Offset start, MPI_Offset count
         MPI_Offset n = (COUNT), size = n * (BYTES ? 1 : 4);                           \
         TYPE *out = malloc(MOST * sizeof *out);                               \
         int r, status, v = vars[BYTES];                                               \
-        int posted = !strcmp(hint, "disable") || (strcmp(hint, "enable") && size <= 4096); \
+        int posted = n == 1 || !strcmp(hint, "disable") || (strcmp(hint, "enable") && size <= 4096); \
         (void)v;                                                                      \
         for (MPI_Offset k = 0; k < MOST; k++) out[k] = 1 + k % 100;                   \
         check(CALL, WHAT);                                                            \
