@@ -20,7 +20,7 @@ use crate::error::Result;
 use crate::fill::fill_range;
 use crate::hints::ChunkFiles;
 use crate::journal;
-use crate::moving;
+use crate::moving::{self, Turn};
 
 /// A header that is in the file.
 pub(crate) struct Committed {
@@ -278,7 +278,8 @@ fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<Arc<dyn File>> {
         Ok(file)
     })?;
     let filled = opened(base, &name, created).and_then(|file| {
-        moving::copy_data(before, header, fills, &*file, base.share())?;
+        let turn = Turn { share: base.share(), at_once: base.hints.move_chunk };
+        moving::copy_data(before, header, fills, &*file, turn)?;
         if let Some(placing) = placing.filter(|placing| placing.stem.is_none()) {
             // Everything in the heap is counted from its beginning.
             let old = before.chunked.as_ref().map_or(0, |c| c.heap.begin);
@@ -288,7 +289,8 @@ fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<Arc<dyn File>> {
                 from,
                 &*file,
                 placing.heap.begin,
-                base.share().of(len),
+                turn.share.of(len),
+                turn.at_once,
             )?;
         }
         let first = before.header.layout.places.len();

@@ -72,13 +72,22 @@ fn hints_for(pairs: &[(String, String)]) -> Hints {
     let mut hints = Hints::default();
     for (key, value) in pairs {
         match (key.as_str(), value.trim().parse::<u64>()) {
-            ("cb_buffer_size" | "ind_rd_buffer_size" | "ind_wr_buffer_size", Ok(bytes))
-                if bytes < LEAST_BUFFER =>
-            {
+            (
+                "cb_buffer_size"
+                | "ind_rd_buffer_size"
+                | "ind_wr_buffer_size"
+                | "nc_data_move_chunk_size",
+                Ok(bytes),
+            ) if (1..LEAST_BUFFER).contains(&bytes) => {
                 hints.set(key, &LEAST_BUFFER.to_string());
             }
             _ => hints.set(key, value),
         }
+    }
+    // nc_in_place_swap is this interface's own.
+    let idle = |key: &str| Hints::is_without_effect(key) && key != "nc_in_place_swap";
+    for (key, value) in pairs.iter().filter(|(key, _)| verbose() && idle(key)) {
+        eprintln!("pnetcdf: the hint {key}={value} is known, and has no effect here");
     }
     for warning in hints.warnings().iter().filter(|_| verbose()) {
         eprintln!("pnetcdf: {warning}");

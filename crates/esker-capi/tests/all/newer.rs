@@ -115,3 +115,21 @@ fn data_are_aligned_as_hints_and_arguments_say_in_their_order() {
 fn a_dimension_may_be_as_long_as_its_format_can_say() {
     runs("dimensions.c");
 }
+
+#[test]
+fn hints_are_told_as_they_were_given_and_those_without_effect_in_a_sentence() {
+    let place = Place::new();
+    for mpi in mpis("mpicc") {
+        let program = place.compile(&mpi, "hints.c");
+        let quiet = place.succeeds(&mpi, 4, &[], &program, &[]);
+        assert!(!quiet.contains("pnetcdf:"), "{quiet}");
+        let said = place.succeeds(&mpi, 1, &["ESKER_VERBOSE=1"], &program, &[]);
+        for hint in ["nc_driver=gio", "file_striping=inherit"] {
+            let sentence = format!("pnetcdf: the hint {hint} is known, and has no effect here");
+            assert!(said.contains(&sentence), "{said}");
+        }
+        for used in ["cb_buffer_size", "nc_num_aggrs_per_node", "nc_data_move_chunk_size"] {
+            assert!(!said.contains(used), "{said}");
+        }
+    }
+}
