@@ -97,6 +97,24 @@ fn read(path: &str) -> Result<CdlHeader> {
     })
 }
 
+/// Answers a question with one number.
+///
+/// # Safety
+///
+/// `place` is null or a place for a number.
+unsafe fn answer(
+    hid: c_int,
+    place: *mut c_int,
+    find: impl FnOnce(&CdlHeader) -> Result<c_int>,
+) -> c_int {
+    with(hid, |header| {
+        let number = find(header)?;
+        // SAFETY: the caller vouches for the place.
+        unsafe { give(place, number) };
+        Ok(())
+    })
+}
+
 /// Asks the header of this number.
 fn with(hid: c_int, ask: impl FnOnce(&CdlHeader) -> Result<()>) -> c_int {
     let place = usize::try_from(hid).ok();
@@ -147,17 +165,17 @@ pub(crate) unsafe fn cdl_hdr_close(hid: c_int) -> c_int {
 
 pub(crate) unsafe fn cdl_hdr_inq_format(hid: c_int, format: *mut c_int) -> c_int {
     // SAFETY: the place is as C says.
-    with(hid, |header| unsafe { Ok(give(format, header.format)) })
+    unsafe { answer(hid, format, |header| Ok(header.format)) }
 }
 
 pub(crate) unsafe fn cdl_hdr_inq_ndims(hid: c_int, ndims: *mut c_int) -> c_int {
     // SAFETY: the place is as C says.
-    with(hid, |header| unsafe { Ok(give(ndims, header.dims.len() as c_int)) })
+    unsafe { answer(hid, ndims, |header| Ok(header.dims.len() as c_int)) }
 }
 
 pub(crate) unsafe fn cdl_hdr_inq_nvars(hid: c_int, nvars: *mut c_int) -> c_int {
     // SAFETY: the place is as C says.
-    with(hid, |header| unsafe { Ok(give(nvars, header.vars.len() as c_int)) })
+    unsafe { answer(hid, nvars, |header| Ok(header.vars.len() as c_int)) }
 }
 
 /// Tells where something is.
@@ -210,7 +228,7 @@ pub(crate) unsafe fn cdl_hdr_inq_var(
 
 pub(crate) unsafe fn cdl_hdr_inq_nattrs(hid: c_int, varid: c_int, nattrs: *mut c_int) -> c_int {
     // SAFETY: the place is as C says.
-    with(hid, |header| unsafe { Ok(give(nattrs, header.attrs_of(varid)?.len() as c_int)) })
+    unsafe { answer(hid, nattrs, |header| Ok(header.attrs_of(varid)?.len() as c_int)) }
 }
 
 pub(crate) unsafe fn cdl_hdr_inq_attr(
