@@ -643,8 +643,7 @@ fn claim(store: &dyn Store, path: &Path, clobber: bool) -> Result<PathBuf> {
 /// The options' alignment with that of the hints, which are the user's last word.
 pub(crate) fn aligned(align: Alignment, hints: &Hints) -> Alignment {
     Alignment {
-        header: hints.header_align.unwrap_or(align.header),
-        variable: hints.var_align.unwrap_or(align.variable),
+        header: hints.var_align.or(hints.header_align).unwrap_or(align.header),
         records: hints.record_align.unwrap_or(align.records),
         ..align
     }
