@@ -117,8 +117,9 @@ impl Dataset {
         if mending {
             return Ok(());
         }
+        self.grow_together(records)?;
         self.note_records(puts);
-        self.grow_together(records)
+        Ok(())
     }
 
     /// Writes requests that were in a log, whose records will be counted when all of it is written: no
