@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use crate::fill::fill_range;
 use crate::hints::ChunkFiles;
 use crate::journal;
-use crate::moving;
+use crate::moving::{self, Turn};
 use crate::writer;
 
 /// A header that is in the file.
@@ -360,7 +360,8 @@ fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<Built> {
     let (created, lock) = created.unzip();
     let name = base.roots_path(draft.as_ref().map(Draft::path))?;
     let filled = opened(base, &name, created).and_then(|file| {
-        moving::copy_data(before, header, fills, &*file, base.share())?;
+        let turn = Turn { share: base.share(), at_once: base.hints.move_chunk };
+        moving::copy_data(before, header, fills, &*file, turn)?;
         if let Some(placing) = placing.filter(|placing| placing.stem.is_none()) {
             // Everything in the heap is counted from its beginning.
             let old = before.chunked.as_ref().map_or(0, |c| c.heap.begin);
@@ -370,7 +371,8 @@ fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<Built> {
                 from,
                 &*file,
                 placing.heap.begin,
-                base.share().of(len),
+                turn.share.of(len),
+                turn.at_once,
             )?;
         }
         let first = before.header.layout.places.len();

@@ -168,13 +168,13 @@ impl Dataset {
         let records = header.records(file_len);
         let (committed, header) = joined(&base, file, header)?;
         let fills = vec![None; header.schema.vars.len()];
-        let burst = match options.burst {
-            true => Burst::start(&base, &base.path)?,
-            false => None,
-        };
         let mut dataset = Dataset::new(base, (committed, header, records), fills, None);
         dataset.lock = lock;
         dataset.compare_tables()?;
+        let burst = match options.burst {
+            true => Burst::start(&dataset.base, &dataset.base.path)?,
+            false => None,
+        };
         dataset.stand_behind(burst);
         if writable {
             dataset.forget_uncounted()?;

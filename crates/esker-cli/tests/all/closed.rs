@@ -171,8 +171,10 @@ fn no_command_leaves_a_container() {
         for command in COMMANDS {
             let run = run_on(command, &inside, &out);
             let what = format!("{name}: {command:?}: {:?}\n{}{}", run.code, run.out, run.err);
-            // Of a manifest that names other logs, recovery finds the container's own.
-            let least = if command[0] == "recover" { 0 } else { 1 };
+            // Of a manifest that names other logs, recovery finds the container's own; and what is
+            // defined can be told without a look at values.
+            let reads_values = command[0] != "recover" && command != ["info", "{}"];
+            let least = i32::from(reads_values);
             assert!(run.code.is_some_and(|code| (least..=2).contains(&code)), "{what}");
             assert!(!run.out.contains(&SECRET.to_string()), "{what}");
             assert!(!run.out.contains("panicked") && !run.err.contains("panicked"), "{what}");

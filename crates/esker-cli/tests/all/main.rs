@@ -6,6 +6,7 @@ mod chunked;
 mod closed;
 mod common;
 mod containers;
+mod damaged_tables;
 mod decomposed;
 mod demo;
 mod files_of_others;
