@@ -17,7 +17,7 @@ use esker_store::{
 use esker_testkit::ranks::on_ranks;
 
 /// A store whose files have no locks, as Lustre and NFS are mounted sometimes.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct WithoutLocks(MemoryStore);
 
 #[derive(Debug)]
