@@ -45,6 +45,7 @@ pub fn name(
     let output = draft.target().to_path_buf();
     match overwrite {
         true => {
+            esker::require_unwritten(&**store, &output)?;
             esker::clear_journal(&**store, &output)?;
             draft.take_name()?;
         }

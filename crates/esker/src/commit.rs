@@ -23,13 +23,14 @@ use crate::error::{Error, Result};
 use crate::fill::fill_range;
 use crate::hints::ChunkFiles;
 use crate::journal;
-use crate::moving;
+use crate::moving::{self, Turn};
 use crate::writer;
 
 /// A header that is in the file.
 pub(crate) struct Committed {
     pub(crate) file: Arc<dyn File>,
-    /// Whether the file got its name just now, which a loss of power may undo.
+    /// Whether a loss of power may undo the file's name: it got it just now, or in an earlier session,
+    /// which need not have synced it.
     pub(crate) renamed: bool,
     /// What the file is a view of, if it is one.
     pub(crate) container: Option<Box<Container>>,
@@ -182,7 +183,8 @@ fn create_named(
     base.by_root(|| {
         let draft = draft.take().ok_or(Error::Garbled)?;
         let replaces = base.store.exists(&base.path)?;
-        let sync_names = || match replaces && spread.is_some() {
+        let old = replaced.as_ref().is_some_and(Replaced::had_subfiles);
+        let sync_names = || match replaces && (spread.is_some() || old) {
             true => base.store.sync_names(&base.path),
             false => Ok(()),
         };
@@ -358,7 +360,8 @@ fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<Built> {
     let (created, lock) = created.unzip();
     let name = base.roots_path(draft.as_ref().map(Draft::path))?;
     let filled = opened(base, &name, created).and_then(|file| {
-        moving::copy_data(before, header, fills, &*file, base.share())?;
+        let turn = Turn { share: base.share(), at_once: base.hints.move_chunk };
+        moving::copy_data(before, header, fills, &*file, turn)?;
         if let Some(placing) = placing.filter(|placing| placing.stem.is_none()) {
             // Everything in the heap is counted from its beginning.
             let old = before.chunked.as_ref().map_or(0, |c| c.heap.begin);
@@ -368,7 +371,8 @@ fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<Built> {
                 from,
                 &*file,
                 placing.heap.begin,
-                base.share().of(len),
+                turn.share.of(len),
+                turn.at_once,
             )?;
         }
         let first = before.header.layout.places.len();

@@ -11,7 +11,7 @@ use esker_format::{
     Alignment, DataLayout, DimId, DimLen, ExternalType, Header, NumRecs, Owner, Schema,
     SchemaError, Values, VarId,
 };
-use esker_store::{Access, CreateMode, Draft, File, Locked, Occupant, Store, StoreError};
+use esker_store::{CreateMode, Draft, File, Locked, Occupant, Store, StoreError};
 
 use crate::base::{Base, agree, broadcast_parts};
 use crate::burst::Burst;
@@ -28,6 +28,7 @@ use crate::numbering::{FileOrder, Numbering};
 use crate::options::{CreateOptions, FillMode};
 use crate::report::Report;
 use crate::tree;
+use crate::writer;
 
 /// A dataset in define mode. [`Define::enddef`] makes it a [`Dataset`] that holds data.
 ///
@@ -633,15 +634,7 @@ fn claim(store: &dyn Store, path: &Path, clobber: bool) -> Result<PathBuf> {
             let error = io::Error::new(io::ErrorKind::IsADirectory, "it is a directory");
             return Err(StoreError::new(path, "create", error).into());
         }
-        Occupant::File => {
-            let file = store.open(&landing.path, Access::ReadWrite)?;
-            // Who fills an empty file holds it too, and loses nothing that there was.
-            if !file.is_empty()? && Locked::take(&file)?.is_err() {
-                let why = "a program, or another dataset of this one, has it open for writing, and would \
-                           lose what it writes if it were replaced now";
-                return Err(Error::Writers { path: path.to_path_buf(), why: why.to_string() });
-            }
-        }
+        Occupant::File => writer::require_unwritten(store, &landing.path)?,
         Occupant::Nothing | Occupant::Empty(_) => {}
     }
     Ok(landing.path)
@@ -650,8 +643,7 @@ fn claim(store: &dyn Store, path: &Path, clobber: bool) -> Result<PathBuf> {
 /// The options' alignment with that of the hints, which are the user's last word.
 pub(crate) fn aligned(align: Alignment, hints: &Hints) -> Alignment {
     Alignment {
-        header: hints.header_align.unwrap_or(align.header),
-        variable: hints.var_align.unwrap_or(align.variable),
+        header: hints.var_align.or(hints.header_align).unwrap_or(align.header),
         records: hints.record_align.unwrap_or(align.records),
         ..align
     }

@@ -142,3 +142,4 @@ pub use report::{Phases, Report, Strategy};
 pub use request::{RequestId, Requests};
 pub use selection::Selection;
 pub use sound::overlap;
+pub use writer::require_unwritten;

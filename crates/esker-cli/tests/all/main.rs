@@ -3,8 +3,10 @@
 
 mod bench;
 mod chunked;
+mod closed;
 mod common;
 mod containers;
+mod damaged_tables;
 mod decomposed;
 mod demo;
 mod files_of_others;

@@ -89,13 +89,9 @@ fn a_replaced_file_keeps_its_mode_owner_and_attributes_from_before_the_first_byt
     let path = dir.path().join("run.nc");
     for wanted in [0o600, 0o640, 0o444, 0o666, 0o4755] {
         file_of_mode(&path, wanted);
-        let has_attributes = rustix::fs::setxattr(
-            &path,
-            "user.project",
-            b"ocean",
-            rustix::fs::XattrFlags::empty(),
-        )
-        .is_ok();
+        let has_attributes =
+            rustix::fs::setxattr(&path, "user.project", b"ocean", rustix::fs::XattrFlags::empty())
+                .is_ok();
         // As root the file may be another's; as anybody else it is one's own.
         let is_root = rustix::process::geteuid().is_root();
         if is_root {
@@ -214,7 +210,10 @@ fn other_names_of_a_replaced_file_keep_the_old_contents() {
     file_of_mode(&path, 0o640);
     fs::hard_link(&path, &other).unwrap();
     replace(&path);
-    assert_eq!((fs::read(&path).unwrap(), fs::read(&other).unwrap()), (b"new".into(), b"old".into()));
+    assert_eq!(
+        (fs::read(&path).unwrap(), fs::read(&other).unwrap()),
+        (b"new".into(), b"old".into())
+    );
 }
 
 #[test]

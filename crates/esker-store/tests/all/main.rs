@@ -2,4 +2,5 @@
 #![allow(missing_docs)]
 
 mod drafts;
+mod enclosed;
 mod suite;

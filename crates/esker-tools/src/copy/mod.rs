@@ -211,6 +211,9 @@ fn target(source: &Path, output: &Path, options: &CopyOptions) -> Result<PathBuf
     if is_container != (options.layout == Layout::Log) {
         return Err(CopyError::OtherKind { path: resolved, is_container });
     }
+    if !is_container {
+        esker::require_unwritten(&**store, &resolved)?;
+    }
     Ok(resolved)
 }
 

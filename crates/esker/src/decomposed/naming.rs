@@ -128,6 +128,11 @@ impl Replaced {
         Ok(Replaced(groups))
     }
 
+    /// Whether it had sub-files, which go with it.
+    pub(crate) fn had_subfiles(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Removes the sub-files that it had, now that a dataset with the sub-files `new` has its name,
     /// and what creations that were killed have left. A file that stays takes room, and no more.
     pub(crate) fn remove_subfiles(&self, base: &Base, new: Option<&Groups>) {

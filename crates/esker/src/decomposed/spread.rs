@@ -37,6 +37,8 @@ pub(crate) struct Spread {
     main_records: Records,
     header: Header,
     subs: Vec<OnceLock<Arc<Sub>>>,
+    /// Whether all sub-files have been synced since the dataset was opened.
+    earlier_are_safe: AtomicBool,
     /// The bytes that all files had.
     bytes: OnceLock<u64>,
 }
@@ -140,6 +142,7 @@ impl Spread {
             whole,
             header: header.clone(),
             subs,
+            earlier_are_safe: AtomicBool::new(false),
             bytes: OnceLock::new(),
         }
     }
@@ -263,6 +266,17 @@ impl Spread {
         self.subs.iter().filter_map(OnceLock::get).try_for_each(|sub| sub.file.sync())
     }
 
+    /// The same, and at first also those that nobody has looked at yet: what earlier sessions wrote and closed is
+    /// promised by this session's sync too.
+    pub(crate) fn sync_all_subs(&self, base: &Base) -> Stored<()> {
+        if !self.earlier_are_safe.load(Ordering::SeqCst) {
+            self.mine(base).try_for_each(|number| self.sub(number).map(drop))?;
+        }
+        self.sync_subs()?;
+        self.earlier_are_safe.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
     /// What is wrong with each sub-file; nothing of those that are as they should be.
     pub(crate) fn faults(&self) -> Vec<(PathBuf, String)> {
         let why = |number| match self.incomplete(number) {
@@ -361,7 +375,13 @@ impl Spread {
             let why = "its variables are not those that the dataset has in it".to_string();
             return Err(self.failed(path, why));
         }
-        let (len, end) = (file.len()?, header.data_end(header.records(0)));
+        // After a loss of power it may count records that it has not, and the dataset neither. A reader
+        // is told of each that is missing; for a writer, what is not there would be zeros.
+        let records = match self.writable {
+            true => header.records(0).min(self.records()?),
+            false => 0,
+        };
+        let (len, end) = (file.len()?, header.data_end(records));
         if len < end {
             let why = format!("it was cut short: it has {len} bytes of {end}");
             return Err(self.failed(path, why));
