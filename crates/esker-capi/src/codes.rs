@@ -274,7 +274,8 @@ fn tell(function: &str, about: &[(&str, About)], code: Code) {
         let name = name(code).unwrap_or(c"?").to_string_lossy();
         let about: Vec<String> =
             about.iter().map(|(name, value)| format!("{name} {value}")).collect();
-        eprintln!("pnetcdf: {function} ({}): {name}: {why}", about.join(", "));
+        let line = format!("{function} ({}): {name}: {why}", about.join(", "));
+        eprintln!("pnetcdf: {}", esker_text::sentence(line));
     }
 }
 

@@ -90,7 +90,7 @@ fn hints_for(pairs: &[(String, String)]) -> Hints {
         eprintln!("pnetcdf: the hint {key}={value} is known, and has no effect here");
     }
     for warning in hints.warnings().iter().filter(|_| verbose()) {
-        eprintln!("pnetcdf: {warning}");
+        eprintln!("pnetcdf: {}", esker_text::sentence(warning));
     }
     hints
 }
@@ -593,7 +593,7 @@ pub(crate) unsafe fn close(ncid: c_int) -> c_int {
     match std::mem::replace(&mut file.state, State::Lost) {
         State::Data(dataset) => {
             for note in dataset.notes().iter().filter(|_| verbose()) {
-                eprintln!("pnetcdf: {note}");
+                eprintln!("pnetcdf: {}", esker_text::sentence(note));
             }
             first(dataset.close().map_err(|e| together(&*comm, &e)));
         }
