@@ -169,7 +169,7 @@ impl Dataset {
         let (committed, header) = joined(&base, file, header)?;
         let fills = vec![None; header.schema.vars.len()];
         let burst = match options.burst {
-            true => Burst::start(&base)?,
+            true => Burst::start(&base, &base.path)?,
             false => None,
         };
         let mut dataset = Dataset::new(base, (committed, header, records), fills, None);
@@ -405,7 +405,7 @@ impl Dataset {
             None => &self.file,
             Some(spread) => {
                 // Everybody's, before the file says how many records they have.
-                self.base.agree(spread.sync_subs().map_err(Error::from))?;
+                self.base.agree(spread.sync_all_subs(&self.base).map_err(Error::from))?;
                 spread.main()
             }
         };
@@ -567,7 +567,7 @@ impl Dataset {
             if old == bytes {
                 return Ok(());
             }
-            replace_header(&*self.base.store, &self.base.path, &*self.file, old, &bytes)
+            replace_header(&self.base.store, &self.base.path, &*self.file, old, &bytes)
         })?;
         self.header = header;
         if let Some(burst) = &self.burst {
@@ -602,7 +602,7 @@ impl Dataset {
             if old == bytes {
                 return Ok(());
             }
-            replace_header(&*self.base.store, &self.base.path, &**main, old, &bytes)
+            replace_header(&self.base.store, &self.base.path, &**main, old, &bytes)
         })?;
         *spread.disk() = disk;
         self.header = header;

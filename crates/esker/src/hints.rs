@@ -522,6 +522,11 @@ impl Hints {
         }
     }
 
+    /// Whether a new classic dataset is a folder, whose chunks are in files of their own.
+    pub fn makes_folder(&self) -> bool {
+        self.layout == Layout::Classic && self.chunk_files != ChunkFiles::Inside
+    }
+
     /// The environment's hints on top of these: the file named by `ROMIO_HINTS`, then
     /// `PNETCDF_HINTS`.
     pub fn with_environment(mut self) -> Hints {

@@ -127,8 +127,7 @@ pub use esker_format::{
 pub use hints::{Automatic, ChunkRefs, Hints, Layout};
 pub use io_thread::IoThread;
 pub use journal::{
-    clear_journal, finish_redefinition, journal_path, new_path, read_journal, remove_journal,
-    replace_header,
+    clear_journal, finish_redefinition, journal_path, read_journal, remove_journal, replace_header,
 };
 pub use log::LogDamage;
 pub use memory::MemoryLayout;
