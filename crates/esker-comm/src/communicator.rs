@@ -87,8 +87,21 @@ pub trait Communicator: Send + Sync + Debug {
         true
     }
 
+    /// Whether this process may make another communicator: MPI libraries have few. Ranks that do not
+    /// know of each other should ask all before they [`duplicate`](Self::duplicate).
+    fn may_duplicate(&self) -> bool {
+        true
+    }
+
     /// Makes a communicator of the same ranks whose messages do not mix with this one's.
     fn duplicate(&self) -> Result<Arc<dyn Communicator>>;
+
+    /// A communicator of the same ranks for something that is used in the order of the program:
+    /// a duplicate, or, where there are so many already that the library could run out of them, one
+    /// that several share. What shares one is used by one thread at a time. Collective.
+    fn share(&self) -> Result<Arc<dyn Communicator>> {
+        self.duplicate()
+    }
 }
 
 /// How [`Communicator::all_reduce`] combines two elements.

@@ -165,6 +165,15 @@ impl Communicator for Counted {
         Ok(self.wrap(self.inner.split_by_node()?))
     }
 
+    fn may_duplicate(&self) -> bool {
+        self.inner.may_duplicate()
+    }
+
+    fn share(&self) -> Result<Arc<dyn Communicator>> {
+        self.traffic.collective(0);
+        Ok(self.wrap(self.inner.share()?))
+    }
+
     fn duplicate(&self) -> Result<Arc<dyn Communicator>> {
         self.traffic.collective(0);
         Ok(self.wrap(self.inner.duplicate()?))

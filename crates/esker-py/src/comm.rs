@@ -1,10 +1,12 @@
 //! mpi4py's communicators.
 
+use std::ffi::CString;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use esker_comm::mpi::MpiComm;
+use esker_comm::mpi::{MpiComm, wrong_launcher};
 use esker_comm::{Communicator, SelfComm};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyRuntimeError, PyRuntimeWarning, PyTypeError};
 use pyo3::prelude::*;
 
 /// The ranks that `comm=` means: an mpi4py communicator's, or this process alone.
@@ -22,8 +24,27 @@ pub(crate) fn ranks(comm: Option<&Bound<'_, PyAny>>) -> PyResult<Arc<dyn Communi
         unsafe { MpiComm::from_raw_handle(handle) }
     });
     match adopted {
-        Ok(comm) => Ok(Arc::new(comm)),
+        Ok(found) => {
+            warn_of_launcher(comm.py())?;
+            Ok(Arc::new(found))
+        }
         Err(error) => Err(PyRuntimeError::new_err(error.to_string())),
+    }
+}
+
+/// Says once that mpi4py's MPI is not the launcher's.
+fn warn_of_launcher(py: Python<'_>) -> PyResult<()> {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if TOLD.swap(true, Ordering::Relaxed) {
+        return Ok(());
+    }
+    match wrong_launcher() {
+        None => Ok(()),
+        Some(why) => {
+            let category = py.get_type::<PyRuntimeWarning>();
+            let why = CString::new(why).unwrap_or_default();
+            PyErr::warn(py, category.as_any(), &why, 2)
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use esker::{Error, SelectionError};
 use esker_store::StoreError;
 use esker_tools::copy::CopyError;
 use esker_tools::refs::RefsError;
-use pyo3::exceptions::{PyIndexError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 /// The exception of an error of the library.
@@ -17,6 +17,7 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
             source: SelectionError::OutOfBounds { .. } | SelectionError::Rank { .. },
             ..
         } => PyIndexError::new_err(sentence),
+        Error::NoMemory { .. } => PyMemoryError::new_err(sentence),
         // What Python calls a file that somebody else has locked: BlockingIOError.
         Error::Writers { path, why } => os_error(py, EAGAIN, why.clone(), path),
         Error::Range { .. } => ours(py, "RangeError", sentence),

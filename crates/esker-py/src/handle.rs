@@ -8,8 +8,8 @@ use esker::{
     Version,
 };
 use esker_format::chunked::{FILTERS, SHAPE};
-use numpy::{PyArrayDescr, PyUntypedArray, PyUntypedArrayMethods};
-use pyo3::exceptions::{PyIndexError, PyValueError};
+use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
+use pyo3::exceptions::{PyIndexError, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
@@ -492,7 +492,11 @@ impl Handle {
         let given = out.is_some();
         let array = match out {
             Some(out) => out,
-            None => empty(py, &slab.result(), dtype.map_or_else(|| dtype::of_type(py, own), Ok)?)?,
+            None => {
+                let kind = dtype.map_or_else(|| dtype::of_type(py, own), Ok)?;
+                let made = self.new_array(py, var, &slab.result(), kind);
+                self.agreed(py, made)?
+            }
         };
         let turned = if given { Vec::new() } else { slab.flipped.clone() };
         let kept = slab.kept.clone();
@@ -608,7 +612,7 @@ impl Handle {
         };
         let array = match out {
             Some(out) => out,
-            None => empty(py, &slab.result(), dtype::of_type(py, own)?)?,
+            None => self.new_array(py, var, &slab.result(), dtype::of_type(py, own)?)?,
         };
         let lent = Lent::target(&array, &slab)?;
         let (what, target) = (What::Slab(slab), Some(array.clone().unbind()));
@@ -757,6 +761,31 @@ impl Handle {
     fn no_such(&self, kind: &str, name: &str, hint: &str, py: Python<'_>) -> PyErr {
         let path = self.shared.path.display();
         missing_name(py, format!("{path}: there is no {kind} {name:?}{hint}"))
+    }
+}
+
+impl Handle {
+    /// A new array for what is read of a variable.
+    fn new_array<'py>(
+        &self,
+        py: Python<'py>,
+        var: VarId,
+        shape: &[u64],
+        kind: Bound<'py, PyArrayDescr>,
+    ) -> PyResult<Bound<'py, PyUntypedArray>> {
+        let size = kind.itemsize() as u128;
+        empty(py, shape, kind).map_err(|error| {
+            if !error.is_instance_of::<PyMemoryError>(py) {
+                return error;
+            }
+            let bytes = shape.iter().fold(size, |n, len| n.saturating_mul(u128::from(*len)));
+            let name = self.variable(py, var.0).map_or(String::new(), |(name, _, _)| name);
+            let path = self.shared.path.display();
+            PyMemoryError::new_err(format!(
+                "{path}: variable {name:?}: there is no memory for {bytes} bytes at once: read it in \
+                 parts"
+            ))
+        })
     }
 }
 

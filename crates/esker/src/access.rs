@@ -27,6 +27,7 @@ impl Dataset {
         // The file's own length bounds what a selection can ask for, so that a damaged
         // header does not make us allocate what cannot be there.
         self.require_present(self.file_var(var)?, &checked)?;
+        self.require_room(var, checked.elements, size_of::<T>())?;
         let mut out = vec![T::zeroed(); checked.elements as usize];
         self.read_alone(var, checked, T::MEMORY, Memory::target(&mut out), MemoryLayout::dense())?;
         Ok(out)
@@ -63,6 +64,7 @@ impl Dataset {
         let checked = self.check(self.file_var(var)?, selection, Purpose::Read)?;
         self.require_present(self.file_var(var)?, &checked)?;
         let ty = self.variable(var)?.ty;
+        self.require_room(var, checked.elements, ty.natural().size())?;
         let mut out = Values::zeros(ty, checked.elements as usize);
         let lent = Lent::Target(out.native_bytes_mut());
         self.read_alone(var, checked, ty.natural(), lent, MemoryLayout::dense())?;
@@ -148,6 +150,8 @@ impl Dataset {
         let elements = self.file_var(var).and_then(|file_var| {
             let checked = self.check(file_var, selection, Purpose::Read)?;
             self.require_present(file_var, &checked)?;
+            // Before anybody reads: a rank without memory is an error of all.
+            self.require_room(var, checked.elements, size_of::<T>())?;
             Ok(checked.elements as usize)
         });
         let mut out = vec![T::zeroed(); *elements.as_ref().unwrap_or(&0)];
@@ -473,11 +477,24 @@ impl Dataset {
         })
     }
 
+    /// Fails if there is no memory for so many elements of this size. (What is asked for is given back:
+    /// memory that the system has cleared is got by other means.)
+    pub(crate) fn require_room(&self, var: VarId, elements: u64, size: usize) -> Result<()> {
+        let bytes = u128::from(elements) * size as u128;
+        let mut trial: Vec<u8> = Vec::new();
+        let fits = usize::try_from(bytes).is_ok_and(|bytes| trial.try_reserve_exact(bytes).is_ok());
+        if fits {
+            return Ok(());
+        }
+        let name = self.schema().variable(var).map_or("", |v| &*v.name);
+        Err(Error::NoMemory { path: self.base.path.clone(), var: name.to_string(), bytes })
+    }
+
     fn require_present(&self, var: VarId, checked: &Checked) -> Result<()> {
         self.require_dense(var, checked)?;
         if self.chunked_var(var)?.is_some() {
-            // What nobody has written takes no room in the file, but it does in memory.
-            return self.require_memory_for(var, checked);
+            // What nobody has written takes no room in the file.
+            return Ok(());
         }
         let end = checked.extent.end();
         let file_len = match &self.container {

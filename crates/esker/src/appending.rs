@@ -36,7 +36,8 @@ impl Dataset {
 
     fn append_each(&mut self, puts: &mut [Request<'_>], report: &mut Report) -> Result<()> {
         for put in puts {
-            let variable = &self.header.schema.vars.as_slice()[put.var.0];
+            let schema = self.chunked.as_ref().map_or(&self.header.schema, |c| &c.schema);
+            let variable = &schema.vars.as_slice()[put.var.0];
             let step = record_step(&self.header, variable);
             match (&mut self.container, &mut self.burst) {
                 (Some(container), _) => {
@@ -128,12 +129,13 @@ impl Dataset {
         self.wait_all(&mut queue)
     }
 
-    /// The road of a collective call: nobody appends when somebody's arguments are wrong.
+    /// The road of a collective call: nobody appends when somebody's arguments are wrong. With `more`
+    /// this rank will read more than `gets` afterwards, for which everything has to be in the file.
     pub(crate) fn log_together(
         &mut self,
         puts: &mut [Request<'_>],
         gets: &mut [Request<'_>],
-        ready: Result<()>,
+        (more, ready): (bool, Result<()>),
     ) -> Result<()> {
         let mut report = self.report;
         report.calls += 1;
@@ -152,8 +154,13 @@ impl Dataset {
         let mine = Mine { summary: plan.summary, waste, records, block };
         let logs = self.container.as_ref().map_or(Standing::default(), |c| c.standing());
         let Standing { grown, unwritten, metadata } = logs;
-        let numbers =
-            [(!puts.is_empty()).into(), (!gets.is_empty()).into(), grown, unwritten, metadata];
+        let numbers = [
+            (!puts.is_empty()).into(),
+            (more || !gets.is_empty()).into(),
+            grown,
+            unwritten,
+            metadata,
+        ];
         let mine = ready.is_ok().then_some([mine]);
         let Some(([read], numbers)) = Together::reduce_with(&*self.base.comm, mine, numbers)?
         else {
@@ -194,7 +201,28 @@ impl Dataset {
         if gets_any == 0 {
             return Ok(());
         }
+        let before = self.epoch;
+        self.flush()?;
+        if self.epoch != before {
+            for (get, extent) in gets.iter_mut().zip(extents) {
+                get.extent = extent;
+            }
+            return self.read_where_moved(gets);
+        }
         self.read_log_together(gets, &extents, &plan, &read, logs)
+    }
+
+    /// Reads what a flush has moved, to make room for chunks, after the reads were planned. Collective.
+    fn read_where_moved(&mut self, gets: &mut [Request<'_>]) -> Result<()> {
+        self.follow_moves(gets);
+        let extents = detach_extents(gets);
+        let plan = Plan::new(extents.iter());
+        let waste = plan.sieved(self.base.hints.sieve_hole) / plan.summary.bytes.max(1);
+        let (records, block) = (self.records, self.file.block_size());
+        let mine = [Mine { summary: plan.summary, waste, records, block }];
+        let reduced = Together::reduce_with(&*self.base.comm, Some(mine), [0])?;
+        let Some(([read], [_])) = reduced else { return Ok(()) };
+        self.read_log_together(gets, &extents, &plan, &read, Standing::default())
     }
 
     /// Reads what any rank has written before. Collective.
@@ -216,7 +244,6 @@ impl Dataset {
             }
             seen = container.see(&self.base, self.records);
         }
-        self.flush()?;
         if strategy::exchanges_read(together, &self.base.hints, self.base.comm.size()) {
             seen = self.base.agree(seen);
         }
@@ -265,8 +292,15 @@ impl Dataset {
         if let Some(container) = &self.container {
             container.see(&self.base, self.records)?;
         }
-        let seen = self.burst.as_ref().map_or(Ok(None), |burst| burst.see(self.records))?;
-        Ok(seen.map_or_else(|| self.file.clone(), |view| view as Arc<dyn File>))
+        Ok(self.own_view()?.map_or_else(|| self.file.clone(), |view| view as Arc<dyn File>))
+    }
+
+    /// The file with what this rank has written to a burst buffer over it, if there is any.
+    pub(crate) fn own_view(&self) -> Result<Option<Arc<View>>> {
+        match (&self.burst, &self.seen) {
+            (Some(burst), _) => burst.see(self.records),
+            (None, seen) => Ok(seen.clone()),
+        }
     }
 
     /// The outcome of all ranks and the largest of each of their numbers, in one reduction.

@@ -11,7 +11,7 @@ use esker_store::{File, Store};
 
 use crate::common::{Common, same_everywhere};
 use crate::error::{Error, Result};
-use crate::hints::Hints;
+use crate::hints::{Hints, Switch};
 use crate::journal::{journal_path, read_journal};
 use crate::options::FillMode;
 use crate::share::Share;
@@ -35,6 +35,8 @@ pub(crate) struct Base {
     pub(crate) raw: bool,
     /// Whether decomposed variables are.
     pub(crate) blobs: bool,
+    /// What was asked for and is not done, in sentences.
+    pub(crate) notes: Vec<String>,
 }
 
 impl Base {
@@ -59,7 +61,19 @@ impl Base {
             short_file,
             raw,
             blobs,
+            notes: Vec::new(),
         })
+    }
+
+    /// The dataset is a container, whose ranks append to logs anyway.
+    pub(crate) fn has_no_burst_buffer(&mut self) {
+        if std::mem::replace(&mut self.hints.burst_buf, Switch::Disable).is_on() && self.writable {
+            self.notes.push(
+                "nc_burst_buf=enable is not used: every rank of a container appends to a log of its \
+                 own already"
+                    .to_string(),
+            );
+        }
     }
 
     /// Whether this is the rank that acts for all.

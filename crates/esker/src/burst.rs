@@ -5,6 +5,7 @@
 //! classic file, `found` and `recover` are for logs that somebody left.
 
 mod background;
+mod chunks;
 mod found;
 mod names;
 mod patient;
@@ -23,10 +24,10 @@ use esker_store::File;
 pub use recover::{RecoverOptions, Recovery, recover};
 
 use self::background::Flight;
-use self::reader::Reader;
-use self::replay::Damaged;
+use self::replay::{Damaged, Logs};
 use self::session::{BESIDE, Pair, Session};
 use crate::base::Base;
+use crate::chunked::Chunked;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::log::{Index, Lengths, LogSource, View};
@@ -98,14 +99,21 @@ impl Burst {
         base: &Base,
         file: &Arc<dyn File>,
         header: &Header,
-        records: u64,
+        chunked: Option<&Chunked>,
     ) {
-        self.records = records;
         let index = Index::new(base.hints.index_memory as usize);
         let view = View::new(base.path.clone(), Some(file.clone()), index, header.clone());
-        view.change().under_records = records;
+        let anchors = chunked.iter().flat_map(|chunked| chunked.anchors()).collect();
+        view.change().leave_out(anchors);
+        view.change().under_records = self.records;
         self.view = Some(Arc::new(view));
         self.seen = Mutex::default();
+    }
+
+    /// Whether what it shows underneath the logs is this file.
+    pub(crate) fn is_before(&self, file: &Arc<dyn File>) -> bool {
+        let under = self.view.as_ref().and_then(|view| view.under());
+        under.is_some_and(|under| Arc::ptr_eq(under, file))
     }
 
     fn pairs(&mut self) -> &mut Vec<Pair> {
@@ -308,7 +316,7 @@ impl Dataset {
         self.io.drain();
         let Some(mut burst) = self.burst.take() else { return Ok(()) };
         let outcome = self.flush_logs(&mut burst);
-        self.burst = Some(burst);
+        self.rejoin(Some(burst));
         outcome
     }
 
@@ -322,17 +330,19 @@ impl Dataset {
         if any == 0 {
             return self.grow_together(records);
         }
+        self.records = records;
         let sources = burst.pairs().iter().map(Pair::source).collect();
-        let reader = self.base.agree(Reader::new(sources, None));
-        self.replay(&mut reader?, (burst.records, records), Damaged::Fails)?;
+        let existing = burst.records;
+        self.replay(&mut Logs::new(sources, None), (existing, records), Damaged::Fails)?;
         burst.file_has(records);
         let emptied = burst.begin_anew(&self.base, epoch, &mut report);
         self.report.writes += report.writes;
         self.base.agree(emptied)
     }
 
-    /// What happened that the program may want to know: a burst buffer that was full, versions of a
-    /// container that are newer than the one that is read and cannot be.
+    /// What happened that the program may want to know: a burst buffer that was full, or one that was
+    /// asked for where it has no use; versions of a container that are newer than the one that is read and
+    /// cannot be.
     pub fn notes(&self) -> &[String] {
         match (&self.container, &self.burst) {
             (Some(container), _) => container.notes(),

@@ -291,6 +291,12 @@ impl Container {
         &self.notes
     }
 
+    /// What else its user has to know.
+    pub(crate) fn note(&mut self, notes: &[String]) {
+        let new: Vec<&String> = notes.iter().filter(|note| !self.notes.contains(note)).collect();
+        self.notes.extend(new.into_iter().cloned().collect::<Vec<_>>());
+    }
+
     /// Commits a definition. Collective.
     pub(crate) fn define(
         &mut self,

@@ -26,10 +26,11 @@ use crate::fill::{fill_range, fill_records};
 use crate::hints::Hints;
 use crate::io_thread::IoThread;
 use crate::journal::{finish_redefinition, remove_journal, replace_header};
+use crate::log::View;
 use crate::numbering::Numbering;
 use crate::options::{CreateOptions, FillMode, OpenOptions};
 use crate::report::Report;
-use crate::request::Request;
+use crate::request::{Direction, Request};
 use crate::sound;
 use crate::strategy::Machine;
 use crate::writer;
@@ -71,6 +72,8 @@ pub struct Dataset {
     pub(crate) container: Option<Box<Container>>,
     /// The logs before the file, if there are any.
     pub(crate) burst: Option<Box<Burst>>,
+    /// What the logs of another dataset say of this file, of which this one is for reading.
+    pub(crate) seen: Option<Arc<View>>,
     /// The file, if variables are in sub-files.
     pub(crate) spread: Option<Arc<Spread>>,
     /// Keeps other writers away, on rank 0 of a dataset that has one at a time.
@@ -105,7 +108,7 @@ impl Dataset {
     /// When a redefinition was interrupted by a crash, this finishes it (or, for reading,
     /// looks at the file as if it were finished).
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Dataset> {
-        let comm = options.comm.duplicate()?;
+        let comm = options.comm.share()?;
         let is_container = match comm.rank() {
             0 => container::is_container(&*options.store, path.as_ref()),
             _ => Ok(false),
@@ -131,6 +134,7 @@ impl Dataset {
         let mut base = Base::new(store, comm, own)?;
         (base.raw, base.blobs) = (options.raw, options.blobs);
         let Some(file) = file else {
+            base.has_no_burst_buffer();
             return Dataset::open_container(base, options.container_version);
         };
         let mut lock = None;
@@ -210,7 +214,10 @@ impl Dataset {
         numbering: Option<Numbering>,
     ) -> Dataset {
         let epoch = new_epoch();
-        let Committed { file, renamed, container, spread, lock, .. } = committed;
+        let Committed { file, renamed, mut container, spread, lock, .. } = committed;
+        if let Some(container) = &mut container {
+            container.note(&base.notes);
+        }
         let (report, machine) = (Report::default(), OnceLock::new());
         let buffers = Buffers::default();
         let is_raw = base.raw || container.is_some();
@@ -239,6 +246,7 @@ impl Dataset {
             chunked,
             container,
             burst: None,
+            seen: None,
             spread,
             lock,
             reading: Mutex::default(),
@@ -256,6 +264,23 @@ impl Dataset {
         self.moves.push((self.epoch, by));
         self.epoch = new_epoch();
         self.header = header;
+        self.reading = Mutex::default();
+        if let Some(burst) = &mut self.burst {
+            burst.stands_before(&self.base, &self.file, &self.header, self.chunked.as_deref());
+        }
+    }
+
+    /// Puts logs that were apart before the file again, which may be another one now.
+    pub(crate) fn rejoin(&mut self, burst: Option<Box<Burst>>) {
+        self.burst = burst;
+        if let Some(burst) = self.burst.as_mut().filter(|b| !b.is_before(&self.file)) {
+            burst.stands_before(&self.base, &self.file, &self.header, self.chunked.as_deref());
+        }
+    }
+
+    /// Whether the file's name is not safe from power loss yet.
+    pub(crate) fn is_renamed(&self) -> bool {
+        self.renamed
     }
 
     /// Requests that were queued before variables moved follow them.
@@ -265,7 +290,9 @@ impl Dataset {
             else {
                 continue;
             };
-            if !self.is_chunked(request.var) {
+            // What goes into a log has no place in the file.
+            let is_logged = self.appends() && request.direction == Direction::Put;
+            if !self.is_chunked(request.var) && !is_logged {
                 let by = self.moves[first..].iter().filter_map(|(_, by)| by.get(request.var.0));
                 request.extent.shift(by.sum());
             }
@@ -273,18 +300,12 @@ impl Dataset {
         }
     }
 
-    /// Puts logs before the file. A file with decomposed variables has no use for them: there
-    /// every rank writes one piece for itself already. Nor has one with chunked variables, whose owners
-    /// need what all ranks have.
-    pub(crate) fn stand_behind(&mut self, mut burst: Option<Box<Burst>>) {
-        let vars = self.header.schema.vars.len();
-        let decomposed = (0..vars).any(|var| self.maps.of_var(VarId(var)).is_some());
-        if let Some(mut unused) = burst.take_if(|_| decomposed || self.chunked.is_some()) {
-            unused.discard(&self.base);
-        }
+    /// Puts logs before the file.
+    pub(crate) fn stand_behind(&mut self, burst: Option<Box<Burst>>) {
         self.burst = burst;
         if let Some(burst) = &mut self.burst {
-            burst.stands_before(&self.base, &self.file, &self.header, self.records);
+            burst.stands_before(&self.base, &self.file, &self.header, self.chunked.as_deref());
+            burst.file_has(self.records);
         }
     }
 

@@ -119,9 +119,9 @@ impl From<EnddefError> for Error {
 }
 
 impl Define {
-    pub(crate) fn create(path: &Path, options: CreateOptions) -> Result<Define> {
-        let comm = options.comm.duplicate()?;
-        let hints = options.hints.with_environment();
+    pub(crate) fn create(path: &Path, mut options: CreateOptions) -> Result<Define> {
+        let comm = options.comm.share()?;
+        let hints = options.all_hints();
         let claimed = match (comm.rank(), hints.layout) {
             (0, Layout::Classic) if hints.chunk_files != ChunkFiles::Inside => {
                 let inner = chunked::new_folder(&*options.store, path);
@@ -138,6 +138,9 @@ impl Define {
         let mut base = Base::new(store, comm, own)?;
         (base.raw, base.blobs) = (options.raw, options.blobs);
         let classic = base.hints.layout == Layout::Classic;
+        if !classic {
+            base.has_no_burst_buffer();
+        }
         let holds_name = base.is_root() && classic && !options.clobber;
         let placeholder = holds_name.then(|| base.path.clone());
         let mut define = Define {

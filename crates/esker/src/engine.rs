@@ -95,20 +95,21 @@ impl Dataset {
         if self.chunked.is_some() {
             return self.move_together_mixed(requests, ready);
         }
-        self.move_together_classic(requests, ready)
+        self.move_together_classic(requests, (false, ready))
     }
 
-    /// The same for variables that are not chunked.
+    /// The same for variables that are not chunked, and all writes to a log. With `more` this rank has
+    /// reads of chunked variables besides.
     pub(crate) fn move_together_classic(
         &mut self,
         requests: &mut Vec<Request<'_>>,
-        ready: Result<()>,
+        (more, ready): (bool, Result<()>),
     ) -> Result<()> {
         let clock = Instant::now();
         let mut gets = split_gets(requests);
         let puts = requests;
         if self.appends() {
-            let moved = self.log_together(puts, &mut gets, ready);
+            let moved = self.log_together(puts, &mut gets, (more, ready));
             join(puts, gets);
             return moved;
         }

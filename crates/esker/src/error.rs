@@ -20,6 +20,20 @@ pub enum Error {
     #[error(transparent)]
     Store(#[from] StoreError),
 
+    /// What is to be read does not fit into memory.
+    #[error(
+        "{}: variable {var:?}: there is no memory for {bytes} bytes at once: read it in parts",
+        path.display()
+    )]
+    NoMemory {
+        /// The file.
+        path: PathBuf,
+        /// The variable.
+        var: String,
+        /// What was wanted.
+        bytes: u128,
+    },
+
     /// The file is not classic netCDF, or is damaged.
     #[error("{}: {source}", shown_path(path), source = sentence(source))]
     Decode {

@@ -562,12 +562,32 @@ impl Hints {
         }
     }
 
-    /// Sets the hints of `PNETCDF_HINTS`: `key=value;key=value`.
+    /// The pairs of `PNETCDF_HINTS`, `key=value;key=value`, in their order. One that is ill-formed (no
+    /// key or no value, several `=`, blanks inside) is skipped, and an error says so.
+    ///
+    /// ```
+    /// let pairs: Vec<_> = esker::Hints::pnetcdf_pairs("cb_nodes=3; oops ;").collect();
+    /// assert_eq!(pairs[0], Ok(("cb_nodes", "3")));
+    /// assert!(pairs[1].as_ref().unwrap_err().contains("\"oops\""));
+    /// assert_eq!(pairs.len(), 2);
+    /// ```
+    pub fn pnetcdf_pairs(text: &str) -> impl Iterator<Item = Result<(&str, &str), String>> {
+        let is_word = |word: &str| !word.is_empty() && !word.contains(['=', ' ', '\t']);
+        text.split(';').map(str::trim).filter(|pair| !pair.is_empty()).map(move |pair| {
+            let words = pair.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
+            words.filter(|(key, value)| is_word(key) && is_word(value)).ok_or_else(|| {
+                format!("PNETCDF_HINTS: {pair:?} is ill-formed and skipped: it is not key=value")
+            })
+        })
+    }
+
+    /// Sets the hints of `PNETCDF_HINTS`: [`Hints::pnetcdf_pairs`]. What is ill-formed becomes a
+    /// warning.
     pub fn set_pnetcdf(&mut self, text: &str) {
-        for pair in text.split(';').map(str::trim).filter(|p| !p.is_empty()) {
-            match pair.split_once('=') {
-                Some((key, value)) => self.set(key.trim(), value.trim()),
-                None => self.warnings.push(format!("PNETCDF_HINTS: {pair:?} is not key=value")),
+        for pair in Hints::pnetcdf_pairs(text) {
+            match pair {
+                Ok((key, value)) => self.set(key, value),
+                Err(why) => self.warnings.push(why),
             }
         }
     }
@@ -575,7 +595,9 @@ impl Hints {
     /// Takes the values that another rank has in force, and keeps this rank's warnings.
     pub(crate) fn become_others(&mut self, pairs: &str) {
         let mut theirs = Hints::default();
-        theirs.set_pnetcdf(pairs);
+        for (name, value) in pairs.split('\0').filter_map(|pair| pair.split_once('=')) {
+            theirs.set(name, value);
+        }
         let mut warnings = std::mem::take(&mut self.warnings);
         warnings.append(&mut theirs.warnings);
         *self = Hints { warnings, ..theirs };
@@ -596,10 +618,10 @@ impl Hints {
         WITHOUT_EFFECT.contains(&name)
     }
 
-    /// What was set, in the form of `PNETCDF_HINTS`.
+    /// What was set, for [`Hints::become_others`]. Values may hold anything but zero bytes.
     pub(crate) fn given(&self) -> String {
-        let pairs: Vec<String> = self.given.iter().map(|(k, v)| format!("{k}={v}")).collect();
-        pairs.join(";")
+        let pairs = self.given.iter().map(|(k, v)| format!("{k}={}", v.replace('\0', "")));
+        pairs.collect::<Vec<String>>().join("\0")
     }
 
     /// Bytes that a direct read holds at once, for a file with blocks of this length.
@@ -616,6 +638,14 @@ impl Hints {
     pub(crate) fn flush_at_once(&self) -> u64 {
         match self.burst_flush_buffer {
             0 => FLUSH,
+            size => size,
+        }
+    }
+
+    /// The same for chunked variables: all of the chunks that are held at once.
+    pub(crate) fn flush_chunks_at_once(&self) -> u64 {
+        match self.burst_flush_buffer {
+            0 => self.chunk_buffer.max(FLUSH),
             size => size,
         }
     }

@@ -72,8 +72,7 @@ pub fn replace_header(
         Ok(file.sync()?)
     });
     match written {
-        // A journal that stays says that the header is the new one, and is forgotten later.
-        Ok(()) => drop(remove_journal(&**store, path)),
+        Ok(()) => forget_journal(&**store, path),
         // If this fails as well, the journal stays and whoever opens the dataset next
         // finishes what we could not. The error that counts is the first.
         Err(_) => drop(restore_header(&**store, path, file, &journal)),
@@ -92,6 +91,14 @@ fn write_journal(store: &Arc<dyn Store>, path: &Path, journal: &HeaderJournal) -
     }
     draft.take_name()?;
     Ok(store.sync_names(&name)?)
+}
+
+/// Removes the journal of a header that is written, with a second try. One that stayed would be foreign to the
+/// file as soon as a number in the header changes, and nobody could redefine it any more.
+fn forget_journal(store: &dyn Store, path: &Path) {
+    if remove_journal(store, path).is_err() {
+        drop(store.remove(&journal_path(path)));
+    }
 }
 
 /// Removes the journal of the file at `path`, when it has nothing more to say.

@@ -24,6 +24,7 @@ pub enum FillMode {
 #[derive(Debug, Clone)]
 pub struct CreateOptions {
     pub(crate) version: Version,
+    pub(crate) layout: Option<Layout>,
     pub(crate) clobber: bool,
     pub(crate) fill: FillMode,
     pub(crate) fill_grown: bool,
@@ -40,6 +41,7 @@ impl Default for CreateOptions {
     fn default() -> Self {
         CreateOptions {
             version: Version::Cdf5,
+            layout: None,
             clobber: true,
             fill: FillMode::Fill,
             fill_grown: true,
@@ -66,14 +68,24 @@ impl CreateOptions {
         self
     }
 
-    /// What it is on disk; by default a classic file. The hint `esker_layout` says the same.
+    /// What it is on disk; by default a classic file. The hint `esker_layout` says the same, and gives
+    /// way to this.
     pub fn layout(mut self, layout: Layout) -> Self {
-        let name = match layout {
-            Layout::Classic => "classic",
-            Layout::Log => "log",
-        };
-        self.hints.set("esker_layout", name);
+        self.layout = Some(layout);
         self
+    }
+
+    /// The hints, with what other options say of them, and the environment's on top.
+    pub(crate) fn all_hints(&mut self) -> Hints {
+        let mut hints = std::mem::take(&mut self.hints);
+        if let Some(layout) = self.layout {
+            let name = match layout {
+                Layout::Classic => "classic",
+                Layout::Log => "log",
+            };
+            hints.set("esker_layout", name);
+        }
+        hints.with_environment()
     }
 
     /// Whether a file of the same name is replaced; if not, it is an error.
@@ -193,7 +205,8 @@ macro_rules! shared_options {
             }
 
             /// The ranks that have the dataset together; by default this process alone. The
-            /// communicator is duplicated, so that its own messages are not disturbed.
+            /// communicator is duplicated, so that its own messages are not disturbed
+            /// ([`Communicator::share`]).
             pub fn comm(mut self, comm: Arc<dyn Communicator>) -> Self {
                 self.comm = comm;
                 self

@@ -72,10 +72,12 @@ impl Dataset {
     /// This dataset as it is now, for the I/O thread; under the file's numbers, not this rank's.
     fn for_reading(&self) -> Result<Arc<Dataset>> {
         let container = self.container.as_ref().and_then(|container| container.for_reading());
-        let file = match container {
+        let seen = self.own_view()?;
+        let file = match (&container, &seen) {
             // The I/O thread makes the index.
-            Some(_) => self.file.clone(),
-            None => self.see_own()?,
+            (Some(_), _) => self.file.clone(),
+            (None, Some(view)) => view.clone(),
+            (None, None) => self.see_own()?,
         };
         let mut kept = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |d: &&Arc<Dataset>| d.records == self.records && Arc::ptr_eq(&d.file, &file);
@@ -90,6 +92,7 @@ impl Dataset {
         let committed = Committed { file, renamed: false, container, heap, spread, lock };
         let state = (committed, self.header.clone(), self.records);
         let mut dataset = Dataset::new(base, state, Vec::new(), None);
+        dataset.seen = seen;
         if let (Some(chunked), Some(known)) = (&mut dataset.chunked, &self.chunked) {
             chunked.know(known);
         }

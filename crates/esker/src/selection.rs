@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use esker_format::{DimLen, Header, VarId};
+use esker_format::{DimLen, Header, Schema, VarId, Variable};
 
 use crate::error::SelectionError;
 use crate::log::Parts;
@@ -225,6 +225,38 @@ impl Selection {
         space: Space,
     ) -> Result<Checked, SelectionError> {
         let variable = &header.schema.vars.as_slice()[var.0];
+        let steps = match space {
+            Space::File => file_steps(header, var),
+            Space::Log => log_steps(&header.schema, variable),
+        };
+        let place = match space {
+            Space::File => (header.layout.places[var.0].begin, variable.ty.size()),
+            Space::Log => (0, 1),
+        };
+        self.check_at(header, variable, records, purpose, (steps, place))
+    }
+
+    /// The same for a variable that may have other dimensions than the header knows of, in the space
+    /// of a log.
+    pub(crate) fn check_for_log(
+        &self,
+        header: &Header,
+        variable: &Variable,
+        records: u64,
+        purpose: Purpose,
+    ) -> Result<Checked, SelectionError> {
+        let steps = log_steps(&header.schema, variable);
+        self.check_at(header, variable, records, purpose, (steps, (0, 1)))
+    }
+
+    fn check_at(
+        &self,
+        header: &Header,
+        variable: &Variable,
+        records: u64,
+        purpose: Purpose,
+        (steps, (begin, size)): (Vec<u64>, (u64, u64)),
+    ) -> Result<Checked, SelectionError> {
         let is_record = header.schema.is_record(variable);
         let mut shape = header.schema.shape(variable, records);
         let whole;
@@ -249,12 +281,6 @@ impl Selection {
         let dim_name = |d: usize| {
             let dim = variable.dims.get(d).and_then(|id| header.schema.dims.at(id.0));
             dim.map_or(String::new(), |dim| dim.name.to_string())
-        };
-        let (steps, begin, size) = match space {
-            Space::File => {
-                (file_steps(header, var), header.layout.places[var.0].begin, variable.ty.size())
-            }
-            Space::Log => (log_steps(header, var), 0, 1),
         };
         let mut extent = Extent::new(size);
         let mut elements: u64 = 0;
@@ -426,21 +452,20 @@ impl Slabs {
 
 /// Bytes in the file from one index of a dimension to the next.
 pub(crate) fn file_steps(header: &Header, var: VarId) -> Vec<u64> {
-    let size = header.schema.vars.as_slice()[var.0].ty.size();
-    steps(header, var, size, |_| header.layout.record_size)
+    let variable = &header.schema.vars.as_slice()[var.0];
+    steps(&header.schema, variable, variable.ty.size(), |_| header.layout.record_size)
 }
 
 /// Elements from one index of a dimension to the next.
-fn log_steps(header: &Header, var: VarId) -> Vec<u64> {
-    steps(header, var, 1, log_record_step)
+pub(crate) fn log_steps(schema: &Schema, variable: &Variable) -> Vec<u64> {
+    steps(schema, variable, 1, log_record_step)
 }
 
-fn steps(header: &Header, var: VarId, size: u64, record: impl Fn(u64) -> u64) -> Vec<u64> {
-    let variable = &header.schema.vars.as_slice()[var.0];
+fn steps(schema: &Schema, variable: &Variable, size: u64, record: impl Fn(u64) -> u64) -> Vec<u64> {
     let mut step = size;
     let mut steps = vec![0; variable.dims.len()];
     for (d, dim) in variable.dims.iter().enumerate().rev() {
-        match header.schema.dims.as_slice()[dim.0].len {
+        match schema.dims.as_slice()[dim.0].len {
             DimLen::Fixed(len) => {
                 steps[d] = step;
                 // The product is the variable's size, which was checked to fit.

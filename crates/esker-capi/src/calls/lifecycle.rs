@@ -1,11 +1,11 @@
 //! Creating, opening, changing modes, closing.
 
 use std::ffi::{CStr, c_char, c_int};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use esker::{Alignment, CreateOptions, Dataset, FillMode, Hints, OpenOptions, Schema, Version};
-use esker_comm::mpi::{MpiComm, info_pairs};
+use esker_comm::mpi::{MpiComm, info_pairs, launched, wrong_launcher};
 use esker_comm::{Communicator, Message};
 use esker_format::name::MAX_NAME;
 
@@ -52,15 +52,30 @@ unsafe fn hints_of(info: usize) -> Result<Vec<(String, String)>> {
     // SAFETY: the handle is as C says.
     let mut pairs = unsafe { info_pairs(info) }.map_err(|e| of_mpi(&e))?;
     let environment = std::env::var("PNETCDF_HINTS").unwrap_or_default();
-    for pair in environment.split(';').filter_map(|pair| pair.split_once('=')) {
-        let (key, value) = (pair.0.trim(), pair.1.trim());
-        if key.is_empty() || key.contains([' ', '\t']) || value.contains([' ', '\t', '=']) {
-            continue;
+    for pair in Hints::pnetcdf_pairs(&environment) {
+        match pair {
+            Ok((key, value)) => {
+                pairs.retain(|(old, _)| old != key);
+                pairs.push((key.to_string(), value.to_string()));
+            }
+            Err(why) => ill_formed(&why),
         }
-        pairs.retain(|(old, _)| old != key);
-        pairs.push((key.to_string(), value.to_string()));
     }
     Ok(pairs)
+}
+
+/// Tells of an ill-formed pair of the environment, once, and whether or not the program wants to be told
+/// anything else: the hint that its user meant does nothing.
+fn ill_formed(why: &str) {
+    static TOLD: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let mut told = TOLD.lock().unwrap_or_else(PoisonError::into_inner);
+    if !told.iter().any(|old| old == why) {
+        // One of the ranks is enough.
+        if launched().is_none_or(|launched| launched.rank.is_none_or(|rank| rank == 0)) {
+            eprintln!("pnetcdf: warning: {why}");
+        }
+        told.push(why.to_string());
+    }
 }
 
 /// Buffers below this are no smaller for it: test programs ask for 500 bytes, which would make a
@@ -214,8 +229,20 @@ unsafe fn place_of<'a>(
     // SAFETY: the arguments are as C says.
     unsafe {
         let path = path_of(path)?;
-        Ok((path, Arc::new(MpiComm::from_raw_handle(comm).map_err(|e| of_mpi(&e))?)))
+        let comm = MpiComm::from_raw_handle(comm).map_err(|e| of_mpi(&e))?;
+        warn_of_launcher();
+        Ok((path, Arc::new(comm)))
     }
+}
+
+/// Says once that the program's MPI is not the launcher's.
+fn warn_of_launcher() {
+    static TOLD: Once = Once::new();
+    TOLD.call_once(|| {
+        if let Some(why) = wrong_launcher() {
+            eprintln!("pnetcdf: warning: {why}");
+        }
+    });
 }
 
 unsafe fn create_file(

@@ -7,6 +7,7 @@ mod compilers;
 mod every_procedure;
 mod fortran;
 mod interface;
+mod launchers;
 mod newer;
 mod place;
 mod programs;

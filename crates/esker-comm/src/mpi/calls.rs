@@ -107,6 +107,9 @@ functions! {
     comm_size = "MPI_Comm_size"(comm: Handle, size: IntOut);
     comm_test_inter = "MPI_Comm_test_inter"(comm: Handle, flag: IntOut);
     comm_get_attr = "MPI_Comm_get_attr"(comm: Handle, key: Int, value: Buffer, flag: IntOut);
+    comm_set_attr = "MPI_Comm_set_attr"(comm: Handle, key: Int, value: Buffer);
+    comm_create_keyval = "MPI_Comm_create_keyval"
+        (copy: Buffer, delete: Buffer, key: IntOut, extra: Buffer);
     comm_set_errhandler = "MPI_Comm_set_errhandler"(comm: Handle, handler: Handle);
     comm_idup = "MPI_Comm_idup"(comm: Handle, new: HandleOut, request: HandleOut);
     comm_split = "MPI_Comm_split"(comm: Handle, colour: Int, key: Int, new: HandleOut);

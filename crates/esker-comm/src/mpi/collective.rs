@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicU32;
 use super::abi::{Abi, Handle};
 use super::calls::Calls;
 use super::library::Library;
+use super::shared::Counted;
 use super::transfer::count_of;
 use crate::{Message, ReduceOp, Result};
 
@@ -21,6 +22,7 @@ pub(super) struct Inner {
     pub(super) size: usize,
     /// How many sparse exchanges there were.
     pub(super) exchanges: AtomicU32,
+    pub(super) _counted: Counted,
 }
 
 impl Inner {

@@ -9,6 +9,7 @@ use super::collective::{Broadcast, Inner, LENGTH, buffer_of, data_of, head_of, r
 use super::environment::launched;
 use super::library::{Library, library};
 use super::point::{Announced, Incoming, Outgoing};
+use super::shared::{self, Counted};
 use super::sparse;
 use super::transfer::{SendMode, count_of};
 use crate::checks::{check_colour, check_one_each, check_rank};
@@ -31,8 +32,8 @@ const SIGN: u64 = 1 << 63;
 
 /// A communicator of MPI processes.
 ///
-/// It is a duplicate of the one that it was made from, so that its messages mix with nobody
-/// else's, and it is freed when it and its requests have been dropped. All ranks drop theirs in
+/// It is a duplicate of the one that it was made from, so that its messages do not mix with the
+/// program's, and it is freed when it and its requests have been dropped. All ranks drop theirs in
 /// the same order, as MPI demands.
 #[derive(Debug, Clone)]
 pub struct MpiComm(Arc<Inner>);
@@ -65,7 +66,9 @@ impl MpiComm {
         Self::duplicate_of(library, library.constants.own)
     }
 
-    /// A duplicate of a communicator of the program's own. Collective over it.
+    /// A duplicate of a communicator of the program's own. Collective over it. There is one duplicate
+    /// for all that is made from one communicator: [`Communicator::duplicate`] gives one that nobody
+    /// else uses.
     ///
     /// `handle` is the `MPI_Comm`, widened to a pointer's size where it is an int (MPICH), of
     /// the library that [`found`](super::found) reports.
@@ -91,7 +94,12 @@ impl MpiComm {
             let reason = "an intercommunicator has two groups of ranks; merge them first".into();
             return Err(CommError::BadArgument { operation: "from_raw_handle", reason });
         }
-        Self::duplicate_of(library, handle)
+        if let Some(inner) = shared::find(library, handle)? {
+            return Ok(MpiComm(inner));
+        }
+        let made = Self::duplicate_of(library, handle)?;
+        shared::keep(library, handle, &made.0)?;
+        Ok(made)
     }
 
     /// The duplicate's own `MPI_Comm`, widened to a pointer's size. It is freed with this.
@@ -101,6 +109,7 @@ impl MpiComm {
 
     #[allow(unsafe_code)]
     fn duplicate_of(library: &'static Library, handle: Handle) -> Result<Self> {
+        shared::require_room("duplicate")?;
         // The new handle is written when the request completes: it must not move meanwhile.
         let mut new = Box::new(Handle::BLANK);
         let mut request = Handle::BLANK;
@@ -130,8 +139,8 @@ impl MpiComm {
             library.call("MPI_Comm_size", |mpi| mpi.comm_size(handle, &mut size))?;
         }
         let (rank, size) = (rank.max(0) as usize, size.max(1) as usize);
-        let exchanges = AtomicU32::new(0);
-        Ok(MpiComm(Arc::new(Inner { library, handle, rank, size, exchanges })))
+        let (exchanges, _counted) = (AtomicU32::new(0), Counted::new());
+        Ok(MpiComm(Arc::new(Inner { library, handle, rank, size, exchanges, _counted })))
     }
 
     /// Sends to `to` under one of our own tags, or of the users'.
@@ -144,6 +153,7 @@ impl MpiComm {
 fn ready() -> Result<&'static Library> {
     let library = library()?;
     library.make_ready()?;
+    shared::sweep();
     Ok(library)
 }
 
@@ -422,8 +432,22 @@ impl Communicator for MpiComm {
         Ok(Arc::new(Self::owning(library, new)?))
     }
 
+    fn may_duplicate(&self) -> bool {
+        shared::alive() < shared::MOST
+    }
+
     fn duplicate(&self) -> Result<Arc<dyn Communicator>> {
         Ok(Arc::new(Self::duplicate_of(self.0.library, self.0.handle)?))
+    }
+
+    fn share(&self) -> Result<Arc<dyn Communicator>> {
+        // Ranks may have opened different files otherwise.
+        let mut alive = [shared::alive() as u64];
+        self.all_reduce(Reduction::U64(&mut alive), ReduceOp::Max)?;
+        match alive[0] < shared::OWN as u64 {
+            true => self.duplicate(),
+            false => Ok(Arc::new(self.clone())),
+        }
     }
 }
 

@@ -218,6 +218,18 @@ impl Library {
         levels.get(place).copied()
     }
 
+    /// The number of ranks of the world, if MPI is in use.
+    #[allow(unsafe_code)]
+    pub(super) fn world_size(&self) -> Option<usize> {
+        if !self.is_initialized() || self.is_finalized() {
+            return None;
+        }
+        let (world, mut size) = (self.constants.world, 0);
+        // SAFETY: MPI is initialised and not finalised.
+        self.call("MPI_Comm_size", |mpi| unsafe { mpi.comm_size(world, &mut size) }).ok()?;
+        usize::try_from(size).ok()
+    }
+
     /// Tests a request; its status if it has completed.
     #[allow(unsafe_code)]
     pub(super) fn test(&self, request: &mut Handle) -> Result<Option<Status>> {

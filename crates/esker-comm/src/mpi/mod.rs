@@ -40,6 +40,7 @@ mod fortran;
 mod info;
 mod library;
 mod point;
+mod shared;
 mod sparse;
 mod transfer;
 
@@ -145,6 +146,34 @@ pub unsafe fn write_handle(place: *mut std::ffi::c_void, raw: usize) -> Result<(
 /// environment.
 pub fn is_launched() -> bool {
     launched().is_some()
+}
+
+/// Why this program's MPI does not belong to the launcher that started it, in a sentence, if it seems so:
+/// the launcher says that it started several processes, and each of them is a world of its own, which
+/// will write what all of them were to write together. `None` before MPI is in use.
+///
+/// Only the first of the processes is told, where they know their numbers. A program that a job's script
+/// runs by itself has no such launcher.
+pub fn wrong_launcher() -> Option<String> {
+    let launched = launched()?;
+    let started = launched.ranks.filter(|ranks| *ranks > 1)?;
+    if launched.rank.is_some_and(|rank| rank > 0) {
+        return None;
+    }
+    let library = library::library().ok()?;
+    if library.world_size()? > 1 {
+        return None;
+    }
+    let info = library.info();
+    let version = info.version.lines().next().unwrap_or_default().to_string();
+    let version = version.split(',').next().unwrap_or_default().trim();
+    Some(format!(
+        "a launcher of {} started {started} processes, but the MPI library of this program, {} ({version}), \
+         sees one: these are {started} worlds of one rank, and all of them write the same files. Start \
+         the program with the mpiexec that belongs to this library",
+        launched.by,
+        info.library.display()
+    ))
 }
 
 /// Whether the program uses MPI already. Loads nothing but what is in the process.

@@ -205,6 +205,11 @@ class Dataset:
         """The hints in force."""
         return dict(self._handle.hints())
 
+    @property
+    def notes(self) -> list[str]:
+        """What happened that a program may want to know, in sentences: a burst buffer that was full, or not used."""
+        return self._handle.notes()
+
     def report(self) -> dict[str, Any]:
         """What this rank's writes and collective calls did: strategy, messages, bytes, seconds."""
         return self._handle.report()

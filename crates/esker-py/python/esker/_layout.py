@@ -59,14 +59,37 @@ def chunk_lengths(chunks: int | Sequence[int] | None) -> list[int] | None:
 
 
 #: Keys of an encoding that say how a variable is stored: ours, and those of netCDF4-python and xarray.
-STORAGE = ("chunks", "filters", "chunksizes", "contiguous", "zlib", "complevel", "shuffle", "compression", "fletcher32")
+STORAGE = (
+    "chunks", "filters", "chunksizes", "contiguous", "zlib", "zstd", "complevel", "shuffle", "compression", "compression_opts",
+    "fletcher32", "endian", "szip", "szip_coding", "szip_pixels_per_block", "bzip2", "blosc", "blosc_shuffle",
+    "compressor", "compressors", "serializer", "object_codec", "shards",
+)  # fmt: skip
+
+#: What compresses here, by the names that others have for it.
+CODECS = {"zlib": "deflate", "gzip": "deflate", "deflate": "deflate", "zstd": "zstd"}
+
+#: Keys of other formats that have no counterpart, and what to say instead.
+REFUSED = {
+    "szip": "filters=['shuffle', ('deflate', 4)], or ('zfp', 'reversible')",
+    "szip_coding": "filters=",
+    "szip_pixels_per_block": "filters=",
+    "bzip2": "filters=['shuffle', ('zstd', 9)]",
+    "blosc": "filters=['shuffle', 'lz4'], or ['bitshuffle', ('zstd', 3)]",
+    "blosc_shuffle": "filters=['shuffle', 'lz4'], or ['bitshuffle', ('zstd', 3)]",
+    "compressor": "filters=['shuffle', ('zstd', 3)]",
+    "compressors": "filters=['shuffle', ('zstd', 3)]",
+    "serializer": "filters=['shuffle', ('zstd', 3)]",
+    "object_codec": "dtype='S1', text being chars",
+    "shards": "chunks=, and hints={'esker_chunk_files': 'rank'} for files of chunks",
+}
 
 
 def storage_of_encoding(keys: dict[str, Any], name: Any, shape: Sequence[int], kind: np.dtype[Any]) -> dict[str, Any]:
     """What an encoding says of storage, as ``chunks=`` and ``filters=`` of ``create_variable``.
 
     ``filters`` is taken as it is. netCDF4's keys become filters: ``zlib=True`` (or ``compression="zlib"``,
-    ``"zstd"``) with ``complevel`` and with ``shuffle``, which is on with them as it is there.
+    ``"zstd"``) with ``complevel`` and with ``shuffle``, which is on with them as it is there; ``fletcher32``
+    becomes ``crc32c``. What has no counterpart is refused (docs/python.md has the table).
 
     >>> storage_of_encoding({"zlib": True, "chunksizes": (1, 90)}, "t", (3, 180), np.dtype("f4"))
     {'chunks': (1, 90), 'filters': ['shuffle', ('deflate', 4)]}
@@ -74,21 +97,43 @@ def storage_of_encoding(keys: dict[str, Any], name: Any, shape: Sequence[int], k
     given = {key: keys[key] for key in STORAGE if keys.get(key) is not None}
     chunks = given.get("chunks", given.get("chunksizes"))
     filters = given.get("filters")
-    codec = given.get("compression", "zlib" if given.get("zlib") else None)
+    for key, instead in REFUSED.items():
+        if key in given and given[key] is not False and given[key] != 0:
+            raise ValueError(f"variable {name!r}: {key}={given[key]!r} has no counterpart in classic files: use {instead}")
+    if given.get("endian", "native") not in ("native", "big"):
+        raise ValueError(f"variable {name!r}: endian={given['endian']!r}: classic files are big-endian, whatever programs see")
+    asked = [key for key in ("zlib", "zstd") if given.get(key)] + [str(given["compression"])] * ("compression" in given)
+    if len({CODECS.get(key, key) for key in asked}) > 1:
+        raise ValueError(f"variable {name!r}: {' and '.join(asked)} both say how it is compressed: choose one")
+    codec = asked[0] if asked else None
     if filters is not None and codec:
-        raise ValueError(f"variable {name!r}: filters and zlib or compression both say how it is compressed: choose one")
+        raise ValueError(f"variable {name!r}: filters and {codec} both say how it is compressed: choose one")
+    for key in ("complevel", "compression_opts", "shuffle"):
+        if given.get(key) and codec is None and filters is None:
+            raise ValueError(f"variable {name!r}: {key}={given[key]!r} does nothing without zlib=True or compression=")
+    for key in ("complevel", "compression_opts", "shuffle"):
+        if given.get(key) and filters is not None:
+            raise ValueError(f"variable {name!r}: {key}={given[key]!r} goes into filters= where these are given")
     if not shape and "chunks" not in given and filters is None:
         # netCDF4 lets whole datasets be asked for compression, with their scalars.
         return {}
     if codec is not None:
-        if codec not in ("zlib", "zstd"):
-            raise ValueError(f"variable {name!r}: compression {codec!r} is not one of zlib, zstd; filters= has more")
-        level = int(given.get("complevel", 4))
-        coding = ("deflate" if codec == "zlib" else "zstd", level)
+        if codec not in CODECS:
+            raise ValueError(f"variable {name!r}: compression {codec!r} is not one of zlib, gzip, zstd; filters= has more")
+        if "complevel" in given and "compression_opts" in given:
+            raise ValueError(f"variable {name!r}: complevel and compression_opts both say the level: choose one")
+        try:
+            level = operator.index(given.get("complevel", given.get("compression_opts", 4)))
+        except TypeError:
+            raise ValueError(f"variable {name!r}: the level of {codec} is a number") from None
+        coding = (CODECS[codec], level)
         wants = given.get("shuffle", True) and kind.itemsize > 1
         filters = ["shuffle", coding] if wants else [coding]
-        if level == 0 and codec == "zlib":
+        if level == 0 and coding[0] == "deflate":
             filters = ["shuffle"] if wants else None
+    if given.get("fletcher32"):
+        # A checksum of the stored bytes, which readers compare.
+        filters = " ".join(filter(None, (filters_text(filters), "crc32c")))
     if chunks is not None and not isinstance(chunks, int) and len(chunks) == len(shape) - 1 and kind.kind == "S":
         # Text has one dimension more than its strings.
         chunks = (*chunks, shape[-1])

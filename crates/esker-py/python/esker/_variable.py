@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -184,10 +185,10 @@ class Variable:
         if array is not NotImplemented:
             return array
         made = _indexing.numpy_plan(key, self.shape, self.dims, self.name)
-        result = np.empty(made.shape, self.dtype) if out is None else out
+        result = self._empty(made.shape, self.dtype) if out is None else out
         if result.shape != made.shape:
             raise ValueError(f"an array of shape {result.shape} does not fit the selection, which has shape {made.shape}")
-        dense = np.empty((len(made.starts), *made.count), result.dtype)
+        dense = self._empty((len(made.starts), *made.count), result.dtype)
         self._handle.queue_list(self._id, made.starts, list(made.count), dense, False)
         self._dataset._unfinished.append((result, made.finish, dense))
         return result
@@ -213,7 +214,7 @@ class Variable:
 
     def _planned(self, plan: Any, key: Any, dtype: Any, out: Any, progress: Any) -> np.ndarray:
         made = self._agreed(plan, key, self.shape, self.dims, self.name)
-        dense = np.empty((len(made.starts), *made.count), dtype or self.dtype)
+        dense = self._agreed(self._empty, (len(made.starts), *made.count), dtype or self.dtype)
         if len(made.starts) or self._handle.collective:
             self._handle.read_list(self._id, made.starts, list(made.count), dense, progress)
         array = made.finish(dense)
@@ -234,6 +235,16 @@ class Variable:
             value = value[0]
         dense = made.prepare(np.broadcast_to(value, made.shape))
         return made, dense.reshape(len(made.starts), *made.count)
+
+    def _empty(self, shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+        """Memory for what is read."""
+        try:
+            return np.empty(shape, dtype)
+        except MemoryError:
+            wanted = math.prod(shape) * np.dtype(dtype).itemsize
+            raise MemoryError(
+                f"{self._dataset.path}: variable {self.name!r}: there is no memory for {wanted} bytes at once: read it in parts"
+            ) from None
 
     def _agreed(self, prepare: Callable[..., Any], *arguments: Any) -> Any:
         """Prepares a transfer; if that fails, the other ranks of a collective call are told."""

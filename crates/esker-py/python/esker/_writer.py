@@ -14,6 +14,7 @@ from xarray.coding import strings
 from . import _dataset
 from ._dataset import Dataset
 from ._layout import STORAGE, carried_storage, storage_of_encoding, whole_chunks
+from ._rounding import ROUNDING, Rounding, rounding_of_attributes, rounding_of_encoding
 from .errors import FormatError
 
 __all__ = ["write"]
@@ -55,7 +56,10 @@ def write(
     exists = os.path.exists(path)
     if append_dim is not None and exists:
         encoding = _as_in_file(path, append_dim, encoding)
-    asked = {name: {key: keys.pop(key, None) for key in STORAGE} for name, keys in encoding.items()}
+    encoding = {name: dict(keys) for name, keys in encoding.items()}
+    asked = {
+        name: {key: keys.pop(key) for key in (*STORAGE, *ROUNDING) if key in keys} for name, keys in encoding.items()
+    }
     variables, attrs = conventions.encode_dataset_coordinates(dataset)
     for name, keys in encoding.items():
         variables[name].encoding = keys
@@ -66,12 +70,15 @@ def write(
         else carried_storage(variables[name].encoding, variable, layout)
         for name, variable in encoded.items()
     }
+    rounding = {
+        name: rounding_of_encoding(asked[name], name, variable.dtype) for name, variable in encoded.items() if name in asked
+    }
     unlimited = _unlimited(dataset, unlimited_dims, append_dim)
 
     def fill(target: Dataset, sync: bool) -> None:
         with target:
-            first = _define(target, encoded, attrs, storage, unlimited, append_dim)
-            _stream(target, encoded, first, append_dim, progress)
+            first = _define(target, encoded, attrs, (storage, rounding), unlimited, append_dim)
+            _stream(target, encoded, rounding, first, append_dim, progress)
             if sync:
                 target.sync()
 
@@ -97,7 +104,8 @@ def _as_in_file(path: str, dim: str, encoding: dict[Any, dict[str, Any]]) -> dic
         for name, variable in there.variables.items():
             keys = {key: value for key, value in variable.encoding.items() if key not in FOREIGN}
             # How it is stored stays, whatever is said of that, so that every call may say the same.
-            given = {key: value for key, value in encoding.get(name, {}).items() if key not in STORAGE}
+            stored = (*STORAGE, *ROUNDING)
+            given = {key: value for key, value in encoding.get(name, {}).items() if key not in stored}
             if given and given != keys:
                 raise ValueError(f"{path}: variable {name!r} is there already, in the encoding that it has")
             found[name] = keys
@@ -140,11 +148,13 @@ def _define(
     target: Dataset,
     encoded: dict[Any, xr.Variable],
     attrs: dict[Any, Any],
-    storage: dict[Any, dict[str, Any]],
+    how: tuple[dict[Any, dict[str, Any]], dict[Any, Rounding | None]],
     unlimited: set[str],
     append_dim: str | None,
 ) -> int:
-    """Defines what is not there; gives the record from which is written."""
+    """Defines what is not there; gives the record from which is written. ``how`` is it stored and rounded:
+    that of a variable which is there is what it says of itself."""
+    storage, rounding = how
     first = target.records if append_dim is not None else 0
     there = target.dims
     sizes: dict[str, int] = {}
@@ -159,12 +169,16 @@ def _define(
     for name, variable in encoded.items():
         if str(name) in target:
             _require_alike(target, str(name), variable)
+            rounding[name] = rounding_of_attributes(target[str(name)].attrs)
             continue
         kind = _dataset.dtype_name(variable.dtype, str(name))
         if target.format != "cdf5":
             kind = OLDER.get(kind, kind)
         made = target.create_variable(str(name), kind, tuple(map(str, variable.dims)), **storage.get(name, {}))
         _set_attributes(made, variable.attrs, np.dtype(kind))
+        if found := rounding.get(name):
+            for key, value in found.attributes.items():
+                made.attrs[key] = value
     if append_dim is None:
         for key, value in attrs.items():
             target.attrs[str(key)] = value
@@ -187,8 +201,9 @@ def _require_alike(target: Dataset, name: str, variable: xr.Variable) -> None:
 class _Part:
     """A variable from some record on, as a place that dask writes chunks to; counts what went through."""
 
-    def __init__(self, variable: Any, first: int, meter: _Meter) -> None:
-        self._variable, self.first, self._meter = variable, first, meter
+    def __init__(self, variable: Any, first: int, meter: _Meter, rounding: Rounding | None) -> None:
+        self._variable, self.first, self._meter, self._rounding = variable, first, meter, rounding
+        self._fill = variable.attrs.get("_FillValue") if rounding is not None else None
 
     def __setitem__(self, key: Any, value: Any) -> None:
         value = np.asarray(value)
@@ -199,6 +214,8 @@ class _Part:
             start = (records.start or 0) + self.first
             stop = records.stop + self.first if records.stop is not None else start + value.shape[0]
             key = (slice(start, stop), *key[1:])
+        if self._rounding is not None:
+            value = self._rounding(value, self._fill)
         self._variable[key] = value
         self._meter.add(value.nbytes)
 
@@ -214,7 +231,14 @@ class _Meter:
                 self._progress(self._done, self._total)
 
 
-def _stream(target: Dataset, encoded: dict[Any, xr.Variable], first: int, append_dim: str | None, progress: Any) -> None:
+def _stream(
+    target: Dataset,
+    encoded: dict[Any, xr.Variable],
+    rounding: dict[Any, Rounding | None],
+    first: int,
+    append_dim: str | None,
+    progress: Any,
+) -> None:
     """Writes the values: arrays at once, those of dask chunk by chunk, several at a time."""
     meter = _Meter(sum(variable.nbytes for variable in encoded.values()), progress)
     sources, places = [], []
@@ -225,7 +249,7 @@ def _stream(target: Dataset, encoded: dict[Any, xr.Variable], first: int, append
             continue  # the file has it
         if appends[name] and variable.dims[0] != append_dim:
             raise FormatError(f"variable {name!r}: {append_dim!r} must be its first dimension")
-        place = _Part(target[str(name)], first if appends[name] else 0, meter)
+        place = _Part(target[str(name)], first if appends[name] else 0, meter, rounding.get(name))
         data = variable.data if hasattr(variable.data, "dask") else variable.values
         if hasattr(data, "dask"):
             if chunks := target[str(name)].chunks:

@@ -1,14 +1,16 @@
 //! A flush while the program goes on: the logs so far are sealed, a thread of each rank moves them
 //! to the file, and what is written meanwhile goes into a second pair.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use esker_comm::CommunicatorExt;
+use esker_format::{Header, NumRecs};
+use esker_store::{File, Locked};
 
-use super::reader::Reader;
-use super::replay::Damaged;
+use super::replay::{Damaged, Logs};
 use super::session::Pair;
 use super::{Burst, restart};
+use crate::chunked::Chunked;
 use crate::commit::Committed;
 use crate::dataset::Dataset;
 use crate::error::Result;
@@ -33,6 +35,18 @@ pub(super) struct Flight {
 struct Landing {
     is_well: bool,
     report: Report,
+    /// What has become of a file with chunked variables.
+    chunks: Mutex<Option<AfterChunks>>,
+}
+
+/// The file with chunked variables after a flush, well or not.
+#[derive(Debug)]
+struct AfterChunks {
+    file: Arc<dyn File>,
+    renamed: bool,
+    header: Header,
+    chunked: Box<Chunked>,
+    lock: Option<Locked>,
 }
 
 impl Flight {
@@ -56,14 +70,15 @@ impl Dataset {
         self.land()?;
         let Some(mut burst) = self.burst.take() else { return Ok(Pending::ready(Ok(()))) };
         // After a flush that failed both slots are in use.
-        let can = self.base.comm.may_use_threads() && burst.has_a_slot();
+        let comm = &self.base.comm;
+        let can = comm.may_use_threads() && comm.may_duplicate() && burst.has_a_slot();
         let can = self.base.comm.all(can);
         let started = match can {
             Ok(true) => self.take_off(&mut burst),
             Ok(false) => Ok(Pending::ready(self.flush_logs(&mut burst))),
             Err(error) => Err(error.into()),
         };
-        self.burst = Some(burst);
+        self.rejoin(Some(burst));
         started
     }
 
@@ -86,7 +101,7 @@ impl Dataset {
         };
         burst.slot = slot;
         let pairs = std::mem::replace(burst.pairs(), vec![next]);
-        let reader = base.agree(Reader::new(pairs.iter().map(Pair::source).collect(), None));
+        let mut logs = Logs::new(pairs.iter().map(Pair::source).collect(), None);
         let mut lower_base = base.clone();
         lower_base.comm = base.comm.duplicate()?;
         let header = self.header.clone();
@@ -96,19 +111,45 @@ impl Dataset {
         let existing = burst.records;
         let mut lower =
             Dataset::new(lower_base, (committed, header, existing), self.fills.clone(), None);
+        if let (Some(chunked), Some(own)) = (&mut lower.chunked, &self.chunked) {
+            // Readers go by tables that they have looked at, until it has landed.
+            chunked.take_off(own);
+            // It may move the file, and the lock with it.
+            lower.lock = self.lock.take();
+        }
         let landing = Arc::new(OnceLock::new());
         let told = landing.clone();
         let token = self.io.start(move || {
-            let outcome = reader.and_then(|mut reader| {
-                lower.replay(&mut reader, (existing, records), Damaged::Fails)
-            });
+            let outcome = lower.replay(&mut logs, (existing, records), Damaged::Fails);
             let report = *lower.report();
-            let _ = told.set(Landing { is_well: outcome.is_ok(), report });
+            let (is_well, chunks) = (outcome.is_ok(), Mutex::new(lower.after_chunks()));
+            let _ = told.set(Landing { is_well, report, chunks });
             outcome
         });
         burst.flight = Some(Flight { pairs, epoch, records, landing });
         burst.seen = Default::default();
         Ok(token)
+    }
+
+    /// What a flush in the background leaves to the dataset that it was begun by.
+    fn after_chunks(&mut self) -> Option<AfterChunks> {
+        let chunked = self.chunked.take()?;
+        let (file, header, lock) = (self.file.clone(), self.header.clone(), self.lock.take());
+        Some(AfterChunks { file, renamed: self.is_renamed(), header, chunked, lock })
+    }
+
+    /// Goes on with the file, the tables and the heap as a flush has left them.
+    fn take_over(&mut self, after: AfterChunks) {
+        let AfterChunks { file, renamed, header, mut chunked, lock } = after;
+        self.lock = lock;
+        chunked.land();
+        match Arc::ptr_eq(&file, &self.file) {
+            true => self.header = header,
+            // Room for chunks has moved everything.
+            false => self.file_moved(file, renamed, header),
+        }
+        self.chunked = Some(chunked);
+        self.forget_chunks();
     }
 
     /// Waits for a flush that was begun, tells how it ended, and empties its logs. Collective. After
@@ -131,7 +172,12 @@ impl Dataset {
         let landing = flight.landing.get();
         if let Some(landing) = landing {
             self.report.merge(&landing.report);
+            let mut chunks = landing.chunks.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(after) = chunks.take() {
+                self.take_over(after);
+            }
         }
+        let Some(burst) = &mut self.burst else { return Ok(()) };
         if !landing.is_some_and(|landing| landing.is_well) {
             // They come before what was written meanwhile, as they did.
             pairs.append(burst.pairs());
@@ -139,7 +185,7 @@ impl Dataset {
             return Ok(());
         }
         burst.file_has(flight.records);
-        self.header.numrecs = esker_format::NumRecs::Count(flight.records);
+        self.header.numrecs = NumRecs::Count(flight.records);
         let mut scratch = Report::default();
         let emptied = restart(&mut pairs, &self.base, flight.epoch, &mut scratch);
         burst.spare = pairs.pop();

@@ -1,5 +1,6 @@
 //! Logs that somebody left: whose they are, and what of them is not in the file yet.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -22,8 +23,8 @@ pub(crate) struct FoundLog {
     last: Option<u64>,
     /// The last epoch that it knows to have been replayed.
     applied: Option<u64>,
-    /// One after the last record of its entries that are not known to be replayed.
-    records: u64,
+    /// One after the last record of its entries that are not known to be replayed, by variable.
+    records: BTreeMap<u64, u64>,
     /// Whether something in it could not be read.
     damaged: bool,
 }
@@ -127,7 +128,7 @@ impl Found {
                 source,
                 last: None,
                 applied: None,
-                records: 0,
+                records: BTreeMap::new(),
                 damaged: false,
             };
             self.logs.push(log.read()?);
@@ -159,9 +160,10 @@ impl Found {
         identities
     }
 
-    /// One after the last record of a session's entries.
-    pub(crate) fn records(&self, identity: u64) -> u64 {
-        self.of(identity).map(|log| log.records).max().unwrap_or(0)
+    /// One after the last record of a session's entries for variables that have records.
+    pub(crate) fn records(&self, identity: u64, has_records: impl Fn(u64) -> bool) -> u64 {
+        let all = self.of(identity).flat_map(|log| &log.records);
+        all.filter(|(var, _)| has_records(**var)).map(|(_, records)| *records).max().unwrap_or(0)
     }
 
     /// The ranks of a session whose logs are not there.
@@ -191,13 +193,15 @@ impl FoundLog {
                 Ok(frame) => match frame.kind {
                     FrameKind::Applied { epoch } => {
                         self.applied = self.applied.max(Some(epoch));
-                        (self.damaged, self.records) = (false, 0);
+                        self.damaged = false;
+                        self.records.clear();
                     }
                     FrameKind::Entries => {
                         for entry in &frame.entries {
                             self.last = self.last.max(Some(entry.write.epoch));
                             let records = entry.write.records.end().unwrap_or(0);
-                            self.records = self.records.max(records);
+                            let known = self.records.entry(entry.write.var).or_default();
+                            *known = records.max(*known);
                         }
                     }
                 },

@@ -1,10 +1,13 @@
 //! An entry of a log as something to be written to the classic file: where its elements belong.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use esker_format::log::{BLOCK, Entry, Footprint, Frame};
-use esker_format::{Header, VarId};
+use esker_format::{Header, VarId, Variable};
 
+use super::chunks::{Shape, levels_of};
+use crate::chunked::Chunked;
 use crate::pattern::{Pattern, Run};
 use crate::plan::Extent;
 
@@ -13,7 +16,9 @@ use crate::plan::Extent;
 pub(crate) struct Portion {
     pub(crate) var: VarId,
     pub(crate) epoch: u64,
-    /// Where its elements belong in the file.
+    /// Records that the variable has at least when its entry is written, if it has any.
+    pub(crate) records: u64,
+    /// Where its elements belong: in the file, or in the space of chunks.
     pub(crate) extent: Extent,
     /// The number of its log among those that are read.
     pub(crate) log: usize,
@@ -51,24 +56,59 @@ impl Portion {
     }
 }
 
+/// The dataset that entries are replayed into.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Target<'d> {
+    pub(crate) header: &'d Header,
+    pub(crate) chunked: Option<&'d Chunked>,
+}
+
+/// Which entries are replayed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Pass {
+    /// Those of variables whose values have places in the file.
+    Places,
+    /// Those of chunked variables, as far as they are in chunks of this part of the space.
+    Chunks(Range<u64>),
+}
+
+/// Bytes that are read of an entry for a part of the space of chunks, where that is not all of it: so
+/// much is read for one element that is in it.
+const SOME: u64 = 64 << 10;
+
+impl<'d> Target<'d> {
+    /// The variable of this number as programs see it.
+    pub(crate) fn variable(&self, var: VarId) -> Option<&'d Variable> {
+        let schema = self.chunked.map_or(&self.header.schema, |chunked| &chunked.schema);
+        schema.variable(var)
+    }
+}
+
 /// Calls `each` with the portions of an entry, each of at most `most` bytes (but of one element at
 /// least). Fails, with the reason, where the entry makes no sense.
 pub(crate) fn portions(
-    header: &Header,
+    target: Target<'_>,
+    pass: &Pass,
     (log, frame, entry): (usize, &Frame, &Entry),
     footprint: &Footprint,
     most: u64,
     mut each: impl FnMut(Portion),
 ) -> Result<(), &'static str> {
-    let (begin, record_size) = target(header, entry, footprint)?;
+    let (begin, record_size) = place(target, entry, footprint)?;
     let write = &entry.write;
     let width = u64::from(write.width);
     let sums: Arc<[u32]> = frame.sums[entry.sums.clone()].into();
-    let base = begin + write.records.first * record_size + write.first * width;
+    let var = VarId(write.var as usize);
+    let is_record = |variable| target.header.schema.is_record(variable);
+    let records = match target.variable(var).is_some_and(is_record) {
+        true => write.records.end().unwrap_or(0),
+        false => 0,
+    };
     let mut emit = |extent: Extent, element: u64, elements: u64| {
         each(Portion {
-            var: VarId(write.var as usize),
+            var,
             epoch: write.epoch,
+            records,
             extent,
             log,
             place: entry.place,
@@ -82,6 +122,21 @@ pub(crate) fn portions(
         });
     };
     let most = (most / width).max(1);
+    let chunked = target.chunked.and_then(|chunked| Some((chunked, chunked.var(var)?)));
+    match (chunked, pass) {
+        (None, Pass::Places) => {}
+        (Some((chunked, Ok(found))), Pass::Chunks(within)) => {
+            let shape = Shape::new(chunked, (var, found), entry, within)?;
+            let most = match *within == (0..u64::MAX) {
+                true => most,
+                false => most.min((SOME / width).max(1)),
+            };
+            return of_chunks(&shape, entry, footprint, most, emit);
+        }
+        (Some((_, Err(_))), _) => return Err("the variable cannot be read"),
+        (None, Pass::Chunks(_)) | (Some(_), Pass::Places) => return Ok(()),
+    }
+    let base = begin + write.records.first * record_size + write.first * width;
     match footprint {
         Footprint::Block { run, levels } => {
             let records = (write.records.count, write.records.step * record_size);
@@ -129,16 +184,77 @@ pub(crate) fn portions(
     Ok(())
 }
 
+/// The portions of an entry of a chunked variable, each of at most `most` elements.
+fn of_chunks(
+    shape: &Shape<'_>,
+    entry: &Entry,
+    footprint: &Footprint,
+    most: u64,
+    mut emit: impl FnMut(Extent, u64, u64),
+) -> Result<(), &'static str> {
+    let (write, record) = (&entry.write, shape.record());
+    let size = u64::from(write.width);
+    let base = write.records.first * record + write.first;
+    let mut outcome = Ok(());
+    match footprint {
+        Footprint::Block { .. } => {
+            let levels = levels_of(entry, footprint, record);
+            let mut element = 0;
+            cut(base, &levels, most, &mut |first, levels| {
+                let elements = levels.iter().map(|(count, _)| count).product::<u64>();
+                let mut extent = Extent::new(size);
+                match shape.add(first, levels, 0, &mut extent) {
+                    Ok(true) => {
+                        extent.finish();
+                        emit(extent, element, elements);
+                    }
+                    Ok(false) => {}
+                    Err(why) => outcome = Err(why),
+                }
+                element += elements;
+            });
+        }
+        Footprint::Runs(runs) => {
+            let mut extent = Extent::new(size);
+            let (mut element, mut held, mut any) = (0, 0, false);
+            for record in (0..write.records.count).map(|i| i * write.records.step * record) {
+                for run in runs {
+                    let mut done = 0;
+                    while done < run.len {
+                        let n = (run.len - done).min(most - held);
+                        let first = base + record + run.start + done;
+                        any |= shape.add(first, &[(n, 1)], held, &mut extent)?;
+                        (held, done) = (held + n, done + n);
+                        if held == most {
+                            let mut full = std::mem::replace(&mut extent, Extent::new(size));
+                            if std::mem::take(&mut any) {
+                                full.finish();
+                                emit(full, element, held);
+                            }
+                            (element, held) = (element + held, 0);
+                        }
+                    }
+                }
+            }
+            if any {
+                extent.finish();
+                emit(extent, element, held);
+            }
+        }
+    }
+    outcome
+}
+
 /// Where the entry's variable begins, and the bytes from one record to the next (0 without). Nothing
 /// of a log is believed that the header contradicts.
-fn target(
-    header: &Header,
+fn place(
+    target: Target<'_>,
     entry: &Entry,
     footprint: &Footprint,
 ) -> Result<(u64, u64), &'static str> {
-    let write = &entry.write;
+    let (write, header) = (&entry.write, target.header);
     let id = VarId(usize::try_from(write.var).map_err(|_| "there is no such variable")?);
-    let (Some(variable), Some(place)) = (header.schema.variable(id), header.place(id)) else {
+    let (Some(variable), Some(place)) = (target.variable(id), header.place(id)) else {
         return Err("there is no such variable");
     };
     if variable.ty.size() != u64::from(write.width) || entry.encoded {
@@ -146,7 +262,8 @@ fn target(
     }
     let is_record = header.schema.is_record(variable);
     let shape = header.schema.shape(variable, 1);
-    let record: u64 = shape.iter().product();
+    let record = shape.iter().try_fold(1u64, |n, len| n.checked_mul(*len));
+    let record = record.ok_or("it lies outside of the variable")?;
     let end = write.records.end().unwrap_or(u64::MAX);
     let most = if is_record { header.schema.version.max_count() } else { 1 };
     let record_size = if is_record { header.layout.record_size } else { 0 };
@@ -156,6 +273,12 @@ fn target(
     }
     if is_record && header.data_end(end) > i64::MAX as u64 {
         return Err("it lies outside of the variable");
+    }
+    if let Footprint::Block { run, levels } = footprint {
+        let all = [&levels[..], &[(*run, 1)]].concat();
+        if !nested(&all, 1) {
+            return Err("its footprint runs into itself");
+        }
     }
     let elements = footprint.elements().and_then(|n| n.checked_mul(write.records.count));
     if elements.and_then(|n| n.checked_mul(write.width.into())) != Some(entry.len) {

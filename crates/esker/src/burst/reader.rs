@@ -4,11 +4,10 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use esker_format::Header;
 use esker_format::log::{Footprint, Frame, FrameKind};
 use esker_store::File;
 
-use super::portion::{Portion, portions};
+use super::portion::{Pass, Portion, Target, portions};
 use crate::error::Result;
 use crate::log::{LogSource, definition};
 
@@ -47,6 +46,8 @@ pub(crate) struct Reader {
     logs: Vec<OneLog>,
     /// Entries up to this epoch have been replayed before.
     applied: Option<u64>,
+    /// Which entries are queued.
+    pass: Pass,
     queue: VecDeque<Portion>,
     queued: u64,
     /// What could not be replayed.
@@ -57,7 +58,7 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// For logs in the order of their slots.
-    pub(crate) fn new(sources: Vec<LogSource>, applied: Option<u64>) -> Result<Reader> {
+    pub(crate) fn new(sources: Vec<LogSource>, applied: Option<u64>, pass: Pass) -> Result<Reader> {
         let mut logs = Vec::new();
         for mut source in sources {
             source.skip_head()?;
@@ -76,13 +77,13 @@ impl Reader {
             });
         }
         let (queue, unusable) = (VecDeque::new(), Vec::new());
-        Ok(Reader { logs, applied, queue, queued: 0, unusable, entries: 0 })
+        Ok(Reader { logs, applied, pass, queue, queued: 0, unusable, entries: 0 })
     }
 
     /// Queues portions until they have `most` bytes, and gives how many those are: at least one, if
     /// there is one.
-    pub(crate) fn select(&mut self, header: &Header, most: u64) -> Result<usize> {
-        while self.queued < most && self.read_entry(header, most)? {}
+    pub(crate) fn select(&mut self, target: Target<'_>, most: u64) -> Result<usize> {
+        while self.queued < most && self.read_entry(target, most)? {}
         let mut bytes = 0;
         let fits = self.queue.iter().take_while(|portion| {
             bytes += portion.len();
@@ -138,8 +139,8 @@ impl Reader {
     }
 
     /// Notes that a portion's payload is not what was written.
-    pub(crate) fn is_damaged(&self, header: &Header, portion: &Portion) -> Unusable {
-        let name = header.schema.variable(portion.var).map_or("", |v| &*v.name);
+    pub(crate) fn is_damaged(&self, target: Target<'_>, portion: &Portion) -> Unusable {
+        let name = target.variable(portion.var).map_or("", |v| &*v.name);
         let (at, end) = (portion.place + portion.from, portion.place + portion.to);
         let what = format!(
             "bytes {at} to {end} of the data log, for variable {name:?}, do not match their checksum"
@@ -148,15 +149,25 @@ impl Reader {
     }
 
     /// Looks at everything without replaying it.
-    pub(crate) fn drain(&mut self, header: &Header) -> Result<()> {
-        while self.select(header, 1 << 20)? > 0 {
+    pub(crate) fn drain(
+        &mut self,
+        target: Target<'_>,
+        mut each: impl FnMut(&Portion),
+    ) -> Result<()> {
+        while self.select(target, 1 << 20)? > 0 {
+            self.queue.iter().for_each(&mut each);
             self.done(self.queue.len());
         }
         Ok(())
     }
 
+    /// Bytes of all payloads.
+    pub(crate) fn payload(&self) -> u64 {
+        self.logs.iter().map(|log| log.data_len).sum()
+    }
+
     /// Queues the next entry; false if there is none.
-    fn read_entry(&mut self, header: &Header, most: u64) -> Result<bool> {
+    fn read_entry(&mut self, target: Target<'_>, most: u64) -> Result<bool> {
         let mut first: Option<(u64, u32, usize)> = None;
         for number in 0..self.logs.len() {
             self.settle(number)?;
@@ -178,16 +189,17 @@ impl Reader {
             log.next += 1;
             self.entries += 1;
             let Some(footprint) = log.footprint(entry.footprint, frame.data_end)? else {
-                self.unusable.push(log.unusable(header, entry, "its footprint is lost"));
+                self.unusable.push(log.unusable(target, entry, "its footprint is lost"));
                 continue;
             };
             let (queue, queued) = (&mut self.queue, &mut self.queued);
-            let replayed = portions(header, (number, &frame, entry), &footprint, most, |portion| {
+            let one = (number, &frame, entry);
+            let replayed = portions(target, &self.pass, one, &footprint, most, |portion| {
                 *queued += portion.len();
                 queue.push_back(portion);
             });
             if let Err(why) = replayed {
-                self.unusable.push(log.unusable(header, entry, why));
+                self.unusable.push(log.unusable(target, entry, why));
             }
         }
         log.frames.push_front(frame);
@@ -261,9 +273,14 @@ impl OneLog {
         Ok(Some(footprint))
     }
 
-    fn unusable(&self, header: &Header, entry: &esker_format::log::Entry, why: &str) -> Unusable {
+    fn unusable(
+        &self,
+        target: Target<'_>,
+        entry: &esker_format::log::Entry,
+        why: &str,
+    ) -> Unusable {
         let var = usize::try_from(entry.write.var).unwrap_or(usize::MAX);
-        let variable = header.schema.variable(esker_format::VarId(var));
+        let variable = target.variable(esker_format::VarId(var));
         let name = variable.map_or_else(|| format!("number {var}"), |v| format!("{:?}", v.name));
         let what = format!(
             "the entry of variable {name} whose {} bytes are at byte {} of the data log cannot be \

@@ -7,8 +7,9 @@ use esker_store::{Access, Leftover, LocalStore, Store, leftovers};
 
 use super::found::Found;
 use super::names::directory_of;
-use super::reader::{Reader, Unusable};
-use super::replay::Damaged;
+use super::reader::Unusable;
+use super::replay::{Damaged, Logs};
+use crate::chunked::classic_of;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::hints::Hints;
@@ -111,7 +112,8 @@ impl Recovery {
 /// get the names that the session did not give them. May be done again, with the same result.
 pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions) -> Result<Recovery> {
     let store = &*options.store;
-    let path = store.resolve(path.as_ref())?;
+    // The logs of a folder are those of the classic file in it.
+    let path = store.resolve(&classic_of(store, path.as_ref())?)?;
     let mut dirs = options.dirs.clone();
     if dirs.is_empty() {
         dirs.push(Hints::default().with_environment().burst_dirname.into());
@@ -144,22 +146,25 @@ pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions) -> Result<Recov
         recovery.ranks = found.of(identity).map(|log| log.head.ranks).max().unwrap_or(0);
         recovery.missing = found.missing(identity);
         let sources = found.of(identity).map(|log| log.source.clone()).collect();
-        let mut reader = Reader::new(sources, found.applied(identity))?;
+        let mut logs = Logs::new(sources, found.applied(identity));
         let existing = dataset.numrecs();
-        let is_record = |v| dataset.schema().is_record(v);
-        let grows = dataset.schema().vars.iter().any(is_record);
-        let records = if grows { existing.max(found.records(identity)) } else { existing };
+        let has_records = |var: u64| {
+            let variable = usize::try_from(var).ok().and_then(|var| dataset.schema().vars.at(var));
+            variable.is_some_and(|variable| dataset.schema().is_record(variable))
+        };
+        let records = existing.max(found.records(identity, has_records));
+        dataset.require_storable(records)?;
         if !options.look_only {
-            dataset.replay(&mut reader, (existing, records), Damaged::IsLeftOut)?;
+            dataset.replay(&mut logs, (existing, records), Damaged::IsLeftOut)?;
             dataset.sync()?;
         } else {
-            reader.drain(dataset.header())?;
+            logs.look(dataset.replay_target())?;
         }
-        recovery.entries = reader.entries;
+        recovery.entries = logs.entries;
         recovery.records = records;
         let told =
             |Unusable { rank, what }: &Unusable| LogDamage { rank: *rank, what: what.clone() };
-        recovery.damages.extend(reader.unusable.iter().map(told));
+        recovery.damages.extend(logs.unusable.iter().map(told));
     }
     dataset.close()?;
     if recovery.is_complete() && !options.keep && !options.look_only {

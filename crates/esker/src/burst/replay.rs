@@ -5,19 +5,26 @@
 //! Within a round a rank's own order is kept by its plan. Between ranks order matters only where
 //! they write the same bytes, which the owners of windows see for nothing: then the epochs of
 //! the round are halved, and both halves written again in their order.
+//!
+//! Chunked variables come first, because room for their chunks may move everything else. A round
+//! encodes each chunk that it touches, so that rounds are parts of the space of chunks, as long as
+//! what every rank has for them fits its memory: then a chunk is encoded once however many entries
+//! it was written by.
 
 use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::time::Instant;
 
-use esker_format::{ConversionRules, RangeReport, values};
+use esker_format::{ConversionRules, RangeReport, VarId, values};
 
-use super::portion::Portion;
+use super::portion::{Pass, Portion, Target};
 use super::reader::{Reader, Unusable};
 use crate::conflict;
 use crate::dataset::Dataset;
 use crate::direct;
 use crate::engine::count;
 use crate::error::{Error, Result};
+use crate::log::LogSource;
 use crate::memory::{FillBytes, Lent, Memory, MemoryLayout, Sides};
 use crate::plan::{Extent, Plan, Summary};
 use crate::report::{Report, Strategy};
@@ -33,23 +40,173 @@ pub(crate) enum Damaged {
     IsLeftOut,
 }
 
+/// The logs of a session, to be replayed.
+#[derive(Debug)]
+pub(crate) struct Logs {
+    /// In the order of their slots.
+    pub(crate) sources: Vec<LogSource>,
+    /// Entries up to this epoch have been replayed before.
+    pub(crate) applied: Option<u64>,
+    /// What could not be replayed.
+    pub(crate) unusable: Vec<Unusable>,
+    /// Entries that were taken.
+    pub(crate) entries: u64,
+    /// Records of chunked variables that were written.
+    written: BTreeMap<VarId, u64>,
+}
+
+impl Logs {
+    pub(crate) fn new(sources: Vec<LogSource>, applied: Option<u64>) -> Logs {
+        Logs { sources, applied, unusable: Vec::new(), entries: 0, written: BTreeMap::new() }
+    }
+
+    fn reader(&self, pass: Pass) -> Result<Reader> {
+        Reader::new(self.sources.clone(), self.applied, pass)
+    }
+
+    /// Takes over what a reader has met. Every pass meets the same damages.
+    fn note(&mut self, reader: Reader) {
+        for unusable in reader.unusable {
+            if !self.unusable.contains(&unusable) {
+                self.unusable.push(unusable);
+            }
+        }
+        self.entries = reader.entries;
+    }
+
+    /// Looks at everything without replaying it.
+    pub(crate) fn look(&mut self, target: Target<'_>) -> Result<()> {
+        let all = Pass::Chunks(0..u64::MAX);
+        for pass in [Some(Pass::Places), target.chunked.map(|_| all)].into_iter().flatten() {
+            let mut reader = self.reader(pass)?;
+            reader.drain(target, |_| {})?;
+            self.note(reader);
+        }
+        Ok(())
+    }
+}
+
 impl Dataset {
-    /// Writes the entries that `reader` has to the file, which has `existing` records and will have
+    pub(crate) fn replay_target(&self) -> Target<'_> {
+        Target { header: &self.header, chunked: self.chunked.as_deref() }
+    }
+
+    /// Writes the entries of `logs` to the file, which has `existing` records and will have
     /// `records`. Collective.
     pub(crate) fn replay(
         &mut self,
-        reader: &mut Reader,
+        logs: &mut Logs,
         (existing, records): (u64, u64),
         damaged: Damaged,
     ) -> Result<()> {
-        let mut report = self.report;
+        let known = std::mem::replace(&mut self.records, existing);
+        let replayed = self.replay_passes(logs, (existing, records), damaged);
+        if replayed.is_err() {
+            self.records = known;
+        }
+        replayed
+    }
+
+    fn replay_passes(
+        &mut self,
+        logs: &mut Logs,
+        (existing, records): (u64, u64),
+        damaged: Damaged,
+    ) -> Result<()> {
+        if self.chunked.is_some() {
+            // What a flush before this one has left, which would seem to be written by it.
+            self.forget_uncounted()?;
+            let weights = self.base.agree(self.weigh(logs))?;
+            let mut from = 0;
+            while from < u64::MAX {
+                // As far as every rank's memory reaches.
+                let until = self.reach(&weights, from);
+                let [until] = self.agree_with(Ok(()), [!until])?;
+                let part = from..!until;
+                from = part.end;
+                self.replay_pass(logs, Pass::Chunks(part), records, damaged)?;
+            }
+        }
         if records > existing && self.fills_records() {
             let filled = self.fill_share(existing, records, None);
             self.base.agree(filled)?;
         }
+        self.replay_pass(logs, Pass::Places, records, damaged)?;
+        self.grow_together(records)?;
+        // Not before: a file that counts fewer records than a variable says to have is a damaged one.
+        self.note_records_of(&logs.written);
+        Ok(())
+    }
+
+    /// Bytes that this rank's logs have for each chunk, by address; nothing where all of it fits the
+    /// memory of a round.
+    fn weigh(&self, logs: &Logs) -> Result<BTreeMap<u64, u64>> {
+        const MOST: usize = 1 << 16;
+        let mut weights: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut reader = logs.reader(Pass::Chunks(0..u64::MAX))?;
+        let Some(chunked) = &self.chunked else { return Ok(weights) };
+        if reader.payload() <= self.base.hints.flush_chunks_at_once() {
+            return Ok(weights);
+        }
+        reader.drain(self.replay_target(), |portion| {
+            for (unit, bytes) in chunked.touched_by(std::slice::from_ref(&portion.extent)) {
+                *weights.entry(unit).or_default() += bytes;
+            }
+            if weights.len() > MOST {
+                // Neighbours together.
+                let all: Vec<(u64, u64)> = std::mem::take(&mut weights).into_iter().collect();
+                let pairs = all.chunks(2).filter_map(|pair| {
+                    Some((pair.first()?.0, pair.iter().map(|(_, bytes)| bytes).sum()))
+                });
+                weights = pairs.collect();
+            }
+        })?;
+        Ok(weights)
+    }
+
+    /// Up to which address this rank has as much as fits the memory of a round.
+    fn reach(&self, weights: &BTreeMap<u64, u64>, from: u64) -> u64 {
+        let most = self.base.hints.flush_chunks_at_once();
+        let mut held = 0;
+        for (unit, bytes) in weights.range(from..) {
+            held += bytes;
+            if held > most && held > *bytes {
+                return *unit;
+            }
+        }
+        u64::MAX
+    }
+
+    fn replay_pass(
+        &mut self,
+        logs: &mut Logs,
+        pass: Pass,
+        records: u64,
+        damaged: Damaged,
+    ) -> Result<()> {
+        let reader = logs.reader(pass.clone());
+        let mut reader = self.base.agree(reader)?;
+        let written = &mut logs.written;
+        let outcome = self.replay_rounds(&mut reader, (&pass, written), records, damaged);
+        logs.note(reader);
+        outcome
+    }
+
+    fn replay_rounds(
+        &mut self,
+        reader: &mut Reader,
+        (pass, written): (&Pass, &mut BTreeMap<VarId, u64>),
+        records: u64,
+        damaged: Damaged,
+    ) -> Result<()> {
+        let mut report = self.report;
+        let most = match pass {
+            Pass::Places => self.base.hints.flush_at_once(),
+            Pass::Chunks(_) => self.base.hints.flush_chunks_at_once(),
+        };
         let mut payload = Vec::new();
         loop {
-            let loaded = self.load(reader, &mut payload, damaged, &mut report);
+            let loaded = self.load(reader, most, &mut payload, damaged, &mut report);
             let (count, more) = *loaded.as_ref().unwrap_or(&(0, false));
             let epochs: Vec<u64> = reader.queue().iter().map(|p| p.epoch).collect();
             let (first, last) = (epochs.first().copied(), count.checked_sub(1).map(|i| epochs[i]));
@@ -64,20 +221,26 @@ impl Dataset {
             let count = epochs[..count].partition_point(|epoch| *epoch <= until);
             let high = high.min(until);
             let outcome = self.write_portions(
-                &mut reader.queue()[..count],
+                (&mut reader.queue()[..count], pass, records),
                 &payload,
                 (low, high),
                 &mut report,
             );
             self.report = report;
             outcome?;
+            for portion in &reader.queue()[..count] {
+                if let Pass::Chunks(_) = pass {
+                    let known = written.entry(portion.var).or_default();
+                    *known = portion.records.max(*known);
+                }
+            }
             reader.done(count);
             if more == 0 && until == u64::MAX {
                 break;
             }
         }
         self.report = report;
-        self.grow_together(records)
+        Ok(())
     }
 
     /// Reads the payloads of the next portions. Gives how many there are, and whether there are
@@ -85,13 +248,14 @@ impl Dataset {
     fn load(
         &self,
         reader: &mut Reader,
+        most: u64,
         payload: &mut Vec<u8>,
         damaged: Damaged,
         report: &mut Report,
     ) -> Result<(usize, bool)> {
         let clock = Instant::now();
-        let most = self.base.hints.flush_at_once();
-        let mut count = reader.select(&self.header, most)?;
+        let target = self.replay_target();
+        let mut count = reader.select(target, most)?;
         // Its memory is used again from round to round as it is: fresh memory costs more than
         // what is read into it.
         let mut filled = 0;
@@ -136,7 +300,7 @@ impl Dataset {
                 within += len;
             }
             for i in bad.iter().rev() {
-                let what = reader.is_damaged(&self.header, reader.peek(*i));
+                let what = reader.is_damaged(target, reader.peek(*i));
                 reader.unusable.push(what);
                 reader.remove(*i);
                 count -= 1;
@@ -160,7 +324,7 @@ impl Dataset {
     /// Writes portions whose epochs are in `low..=high`, in the order of the epochs. Collective.
     fn write_portions(
         &mut self,
-        portions: &mut [Portion],
+        (portions, pass, records): (&mut [Portion], &Pass, u64),
         payload: &[u8],
         (low, high): (u64, u64),
         report: &mut Report,
@@ -173,11 +337,56 @@ impl Dataset {
             return Err(Error::Garbled);
         }
         let epochs: Vec<u64> = portions.iter().map(|p| p.epoch).collect();
-        self.write_epochs((&extents, &mut requests, &epochs), (low, high), report)
+        match pass {
+            Pass::Places => {
+                self.write_epochs((&extents, &mut requests, &epochs), (low, high), report)
+            }
+            Pass::Chunks(_) => {
+                for (request, extent) in requests.iter_mut().zip(extents) {
+                    request.extent = extent;
+                }
+                self.write_chunk_epochs((&mut requests, &epochs), records, (low, high), report)
+            }
+        }
+    }
+
+    /// Writes requests of chunked variables whose epochs are in `low..=high`, in the order of the
+    /// epochs. Collective.
+    fn write_chunk_epochs(
+        &mut self,
+        (requests, epochs): (&mut [Request<'_>], &[u64]),
+        records: u64,
+        (low, high): (u64, u64),
+        report: &mut Report,
+    ) -> Result<()> {
+        // An owner cannot tell what came first, so that ranks compare before anything is encoded.
+        if self.base.comm.size() > 1 && low < high && self.ranks_meet_in_chunks(requests)? {
+            let middle = low + (high - low) / 2;
+            let split = epochs.partition_point(|epoch| *epoch <= middle);
+            let (early, late) = requests.split_at_mut(split);
+            let early = (early, &epochs[..split]);
+            self.write_chunk_epochs(early, records, (low, middle), report)?;
+            let late = (late, &epochs[split..]);
+            return self.write_chunk_epochs(late, records, (middle + 1, high), report);
+        }
+        self.replay_chunked(requests, records, report)
+    }
+
+    /// Whether two ranks write the same element of a chunk. Collective.
+    fn ranks_meet_in_chunks(&self, requests: &[Request<'_>]) -> Result<bool> {
+        let plan = Plan::new(requests.iter().map(|request| &request.extent));
+        let Summary { first, end, bytes, .. } = plan.summary;
+        let first = if bytes == 0 { u64::MAX } else { first };
+        let [low, end] = self.agree_with(Ok(()), [!first, end])?;
+        let first = !low;
+        match first < end {
+            true => conflict::ranks_meet(&*self.base.comm, &plan, (first, end)),
+            false => Ok(false),
+        }
     }
 
     fn request<'b>(&self, portion: &Portion, payload: &'b [u8]) -> Option<Request<'b>> {
-        let variable = self.header.schema.variable(portion.var)?;
+        let variable = self.replay_target().variable(portion.var)?;
         let rules = ConversionRules::of(self.header.schema.version);
         let sides = Sides { external: variable.ty, memory: variable.ty.natural(), rules };
         let fill = FillBytes::new(&values::fill_bytes(variable));
@@ -190,7 +399,7 @@ impl Dataset {
             memory: Memory { lent, layout: MemoryLayout::dense(), sides, fill },
             parts: None,
             extent: Extent::default(),
-            records: 0,
+            records: portion.records,
             whole_records: None,
             epoch: self.epoch,
             range: RangeReport::default(),

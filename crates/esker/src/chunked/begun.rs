@@ -93,7 +93,10 @@ impl Dataset {
         self.claim_writing()?;
         let Some(chunked) = &mut self.chunked else { return Ok(()) };
         chunked.mending = true;
+        // To the file itself, and not to a log before it.
+        let burst = self.burst.take();
         let mended = self.mend_records(counted, &straddled);
+        self.rejoin(burst);
         if let Some(chunked) = &mut self.chunked {
             chunked.mending = false;
         }

@@ -26,6 +26,8 @@ pub(crate) struct Heap {
     pending: Vec<(u64, u64)>,
     /// Where this rank has put chunks since the last sync.
     fresh: HashSet<u64>,
+    /// Whether somebody reads by an older table, so that nothing that was in use is free yet.
+    pub(crate) held: bool,
 }
 
 /// The length of the place for so many bytes.
@@ -60,7 +62,7 @@ impl Heap {
     /// What was there is not needed any more.
     pub(crate) fn free(&mut self, place: u64, bytes: u64) {
         let len = room_for(bytes);
-        match self.fresh.remove(&place) {
+        match self.fresh.remove(&place) && !self.held {
             true => self.add_hole(place, len),
             false => self.pending.push((place, len)),
         }
@@ -77,6 +79,9 @@ impl Heap {
 
     /// Everything written so far is safe.
     pub(crate) fn synced(&mut self) {
+        if self.held {
+            return;
+        }
         self.fresh.clear();
         for (place, len) in std::mem::take(&mut self.pending) {
             self.add_hole(place, len);

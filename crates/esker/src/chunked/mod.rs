@@ -14,6 +14,7 @@ mod files;
 mod heap;
 mod once;
 mod opening;
+mod over;
 mod owners;
 pub mod policy;
 mod read;
@@ -54,7 +55,6 @@ use crate::log::Memo;
 use crate::plan::SharedRuns;
 use crate::report::Strategy;
 use crate::request::Request;
-use crate::selection::Checked;
 
 /// How a variable is cut into chunks, and what they go through.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -345,6 +345,31 @@ impl Chunked {
         all.filter_map(|(n, v)| Some((VarId(n), v.as_ref()?.as_ref().ok()?)))
     }
 
+    /// The numbers of the scalars that stand for variables with chunks, sound or not.
+    pub(crate) fn anchors(&self) -> impl Iterator<Item = VarId> {
+        let all = self.vars.iter().enumerate();
+        all.filter_map(|(n, var)| var.is_some().then_some(VarId(n)))
+    }
+
+    /// Begins to write while `other`, of the same file, is read: what that may look at stays.
+    pub(crate) fn take_off(&mut self, other: &Chunked) {
+        self.know(other);
+        self.heap = other.heap.clone();
+        self.heap.held = true;
+        (self.grown, self.claimed) = (other.grown, other.claimed);
+        self.begun_is_safe = other.begun_is_safe;
+        for (new, old) in self.vars.iter_mut().zip(&other.vars) {
+            if let (Some(Ok(new)), Some(Ok(old))) = (new, old) {
+                new.anchor.records = old.anchor.records;
+            }
+        }
+    }
+
+    /// Nobody reads any more what there was before.
+    pub(crate) fn land(&mut self) {
+        self.heap.held = false;
+    }
+
     /// Whether any of them has records.
     pub(crate) fn has_records(&self) -> bool {
         self.sound().any(|(_, var)| var.grid().has_records)
@@ -452,14 +477,21 @@ impl Dataset {
         requests: &mut Vec<Request<'_>>,
         ready: Result<()>,
     ) -> Result<()> {
-        self.forget_uncounted()?;
+        let buffered = self.burst.is_some();
+        if !buffered {
+            self.forget_uncounted()?;
+        }
         let mut puts = self.take_chunked(requests);
         let mut gets = split_gets(&mut puts);
+        if buffered {
+            // A log takes them as it takes all others.
+            requests.append(&mut puts);
+        }
         // The others first: a wrong argument of any rank is known to all before anything moves.
-        let mut outcome = self.move_together_classic(requests, ready);
+        let mut outcome = self.move_together_classic(requests, (!gets.is_empty(), ready));
         let mut report = self.report;
         if outcome.is_ok() {
-            outcome = match self.base.writable {
+            outcome = match self.base.writable && !buffered {
                 true => self.write_chunked(&mut puts, &mut report),
                 false => Ok(()),
             };
@@ -475,11 +507,15 @@ impl Dataset {
 
     /// The road of one rank in a dataset with chunked variables.
     pub(crate) fn move_alone_mixed(&mut self, requests: &mut Vec<Request<'_>>) -> Result<()> {
-        if self.base.comm.size() == 1 {
+        let buffered = self.burst.is_some();
+        if self.base.comm.size() == 1 && !buffered {
             self.forget_uncounted()?;
         }
         let mut puts = self.take_chunked(requests);
         let mut gets = split_gets(&mut puts);
+        if buffered {
+            requests.append(&mut puts);
+        }
         let mut report = self.report;
         let mut outcome = match (puts.first(), self.base.comm.size()) {
             (None, _) => Ok(()),
@@ -487,7 +523,7 @@ impl Dataset {
             (Some(put), ranks) => {
                 let why = format!(
                     "one of {ranks} ranks cannot write it alone, because its chunks have owners: use \
-                     a collective call (put_all, wait_all)"
+                     a collective call (put_all, wait_all), or a burst buffer"
                 );
                 Err(self.chunk_error(put.var, why))
             }
@@ -525,16 +561,6 @@ impl Dataset {
             None => Ok(()),
             Some(why) => Err(self.chunk_error(id, why)),
         }
-    }
-
-    /// Fails if there is no memory for what is selected.
-    pub(crate) fn require_memory_for(&self, var: VarId, checked: &Checked) -> Result<()> {
-        let room = usize::try_from(checked.elements).ok().and_then(|elements| {
-            let mut trial: Vec<u64> = Vec::new();
-            trial.try_reserve_exact(elements).ok()
-        });
-        let why = || format!("there is no memory for {} elements at once", checked.elements);
-        room.ok_or_else(|| self.chunk_error(var, why()))
     }
 
     pub(crate) fn chunk_error(&self, var: VarId, why: String) -> Error {

@@ -10,6 +10,7 @@ use std::vec::IntoIter;
 use esker_comm::{Message, ReduceOp, Reduction, Sending, Tag};
 use esker_format::chunked::Entry;
 
+use super::over::Overlay;
 use super::owners::{self, Assigned};
 use super::tables::Trouble;
 use super::{ChunkId, Chunked};
@@ -98,6 +99,13 @@ impl Cache {
                 gone.push(old.values);
             }
         }
+    }
+}
+
+impl Chunked {
+    /// The chunks that extents touch, with the bytes that they have of each, by address.
+    pub(crate) fn touched_by(&self, extents: &[Extent]) -> Vec<(u64, u64)> {
+        touched(self, extents)
     }
 }
 
@@ -298,7 +306,10 @@ impl Dataset {
         let units = touched(chunked, &extents);
         match together {
             true => self.read_shared(chunked, &plan, &units, requests, report),
-            false => self.read_own(chunked, &plan, &units, true, requests, report),
+            false => {
+                let overlay = self.overlay()?;
+                self.read_own(chunked, &plan, &units, (true, overlay), requests, report)
+            }
         }
     }
 
@@ -307,7 +318,7 @@ impl Dataset {
         chunked: &Chunked,
         plan: &Plan<'_>,
         units: &[(u64, u64)],
-        keep: bool,
+        (keep, overlay): (bool, Option<Overlay>),
         requests: &mut [Request<'_>],
         report: &mut Report,
     ) -> Result<()> {
@@ -328,7 +339,13 @@ impl Dataset {
             for (unit, values) in now.iter().zip(&decoded) {
                 let end = unit + values.len() as u64;
                 let taken = sweep.take_together(*unit, end, Overlap::Shared);
-                taken.take_out(*unit, values, requests)?;
+                match (&overlay, chunked.space.chunk_at(*unit)) {
+                    (Some(overlay), Some((id, _, _))) => {
+                        let values = overlay.over(chunked, id, values)?;
+                        taken.take_out(*unit, &values, requests)?;
+                    }
+                    _ => taken.take_out(*unit, values, requests)?,
+                }
                 report.copied += taken.bytes();
             }
             report.phases.convert += clock.elapsed();
@@ -364,7 +381,7 @@ impl Dataset {
         if comm.size() == 1 || decoded.saturating_mul(100) < wanted.saturating_mul(SHARED) {
             report.read_strategy = Strategy::Direct;
             let keep = wanted < decoded;
-            let outcome = self.read_own(chunked, plan, units, keep, requests, report);
+            let outcome = self.read_own(chunked, plan, units, (keep, None), requests, report);
             return self.base.agree(outcome);
         }
         report.read_strategy = Strategy::Exchanged;

@@ -5,7 +5,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use esker_format::VarId;
 use esker_format::chunked::Grid;
 
-use super::{Chunked, ChunkedVar};
+use super::{ChunkId, Chunked, ChunkedVar};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result, SelectionError};
 use crate::log::Memo;
@@ -24,6 +24,9 @@ impl Dataset {
         self.require_chunk_memory(id, var)?;
         let grid = var.grid();
         let Some(chunked) = &self.chunked else { return Err(Error::Garbled) };
+        if purpose != Purpose::Read && self.appends() {
+            return self.check_chunked_for_log(chunked, id, grid, selection, purpose);
+        }
         // With several records in a chunk, what a list is depends on its record.
         let alike = !grid.has_records || grid.group_records() == 1;
         let list = selection.slabs().filter(|slabs| alike && Memo::is_for(slabs));
@@ -97,6 +100,33 @@ impl Dataset {
         }
         let (parts, gaps, whole_records) = (None, Vec::new(), None);
         Ok(Checked { elements, records: needed, extent, whole_records, parts, gaps })
+    }
+
+    /// Checks what is to be appended to a log, which numbers elements as if there were no chunks.
+    fn check_chunked_for_log(
+        &self,
+        chunked: &Chunked,
+        id: VarId,
+        grid: &Grid,
+        selection: &Selection,
+        purpose: Purpose,
+    ) -> Result<Checked> {
+        let variable = chunked.schema.variable(id).ok_or(Error::Garbled)?;
+        let checked = selection.check_for_log(&self.header, variable, self.records, purpose);
+        // What is flushed needs addresses.
+        let last = |checked: &Checked| {
+            let number = grid.chunks(checked.records).saturating_sub(1);
+            chunked.space.address(ChunkId { var: id, number }).is_some()
+                && checked.elements <= i64::MAX as u64 / grid.size
+        };
+        let checked = checked.and_then(|checked| match checked.elements == 0 || last(&checked) {
+            true => Ok(checked),
+            false => Err(SelectionError::TooLarge),
+        });
+        checked.map_err(|source| {
+            let var = variable.name.to_string();
+            Error::Selection { path: self.base.path.clone(), var, source }
+        })
     }
 
     /// Fails for a read of records that nobody has begun to write.

@@ -4,6 +4,8 @@
 //! with records. A selection is cut at the borders of chunks into boxes of this space, so that plans,
 //! sweeps and messages are those of the canonical road.
 
+use std::ops::Range;
+
 use esker_format::VarId;
 use esker_format::chunked::Grid;
 
@@ -117,9 +119,26 @@ impl Space {
         element: u64,
         extent: &mut Extent,
     ) -> Option<()> {
+        self.cut_within(var, grid, slab, element, &(0..u64::MAX), extent).map(drop)
+    }
+
+    /// The same for chunks that begin in a part of the space; gives whether there is one.
+    pub(crate) fn cut_within(
+        &self,
+        var: VarId,
+        grid: &Grid,
+        slab: &Slab<'_>,
+        element: u64,
+        within: &Range<u64>,
+        extent: &mut Extent,
+    ) -> Option<bool> {
         let steps = grid.steps();
         if let Some((index, at)) = within_one(grid, slab, &steps) {
-            let address = self.address(ChunkId { var, number: grid.number(&index) })? + at;
+            let address = self.address(ChunkId { var, number: grid.number(&index) })?;
+            if !within.contains(&address) {
+                return Some(false);
+            }
+            let address = address + at;
             match slab.only_run(&steps, grid.size) {
                 Some(len) => extent.push_run(Run { offset: address, len }, element),
                 None => {
@@ -128,7 +147,7 @@ impl Space {
                     extent.push(Pattern::new(address, grid.size, levels), element);
                 }
             }
-            return Some(());
+            return Some(true);
         }
         // Elements of the request from one index of each dimension to the next.
         let mut element_steps = vec![1; slab.count.len()];
@@ -137,10 +156,12 @@ impl Space {
         }
         let parts: Vec<Vec<Part>> = (0..slab.count.len()).map(|d| parts(grid, slab, d)).collect();
         let mut at = vec![0; parts.len()];
+        let mut any = false;
         loop {
             let now = || parts.iter().zip(&at).map(|(list, i)| &list[*i]);
             let index: Vec<u64> = now().map(|p| p.chunk).collect();
             let mut address = self.address(ChunkId { var, number: grid.number(&index) })?;
+            let is_within = within.contains(&address);
             let mut first = element;
             let mut run = grid.size;
             let mut levels: Vec<(u64, u64, u64)> = Vec::new();
@@ -163,10 +184,13 @@ impl Space {
             levels.reverse();
             let pattern_levels = levels.iter().map(|(count, step, _)| (*count, *step)).collect();
             let elements = Elements { first, steps: levels.iter().map(|l| l.2).collect() };
-            extent.push_box(Pattern::of_levels(address, run, pattern_levels), elements);
+            if is_within {
+                any = true;
+                extent.push_box(Pattern::of_levels(address, run, pattern_levels), elements);
+            }
             // The next combination, the last dimension fastest.
             let Some(d) = (0..at.len()).rev().find(|d| at[*d] + 1 < parts[*d].len()) else {
-                return Some(());
+                return Some(any);
             };
             at[d] += 1;
             at[d + 1..].fill(0);

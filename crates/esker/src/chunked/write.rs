@@ -6,8 +6,8 @@ use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use esker_comm::{CommunicatorExt, Message, ReduceOp, Reduction};
-use esker_format::RangeReport;
 use esker_format::chunked::Entry;
+use esker_format::{RangeReport, VarId};
 use esker_store::File;
 
 use super::encode::{Batch, Encoded, Encoder, Failed, Notes, Round, append_section};
@@ -122,6 +122,46 @@ impl Dataset {
         Ok(())
     }
 
+    /// Writes requests that were in a log, whose records will be counted when all of it is written: no
+    /// record is more than `records`. Collective.
+    pub(crate) fn replay_chunked(
+        &mut self,
+        puts: &mut [Request<'_>],
+        records: u64,
+        report: &mut Report,
+    ) -> Result<()> {
+        let Some(chunked) = &self.chunked else { return Ok(()) };
+        let extents = detach_extents(puts);
+        let plan = Plan::new(extents.iter());
+        count(report, &plan, puts.len());
+        let units = touched(chunked, &extents);
+        // Before anything is written.
+        let sole = if self.base.is_root() { self.require_sole() } else { Ok(()) };
+        let [most_units] = self.agree_with(sole, [units.len() as u64])?;
+        if most_units == 0 {
+            return Ok(());
+        }
+        let accesses = most_units.saturating_mul(self.base.comm.size() as u64);
+        let placed = loop {
+            let begun = self.begin_records(records);
+            // What flushes that failed have left is gone, so that all that a chunk has is to stay.
+            let wanted = (&units[..], accesses);
+            match self.write_units(&plan, wanted, records, puts, begun, report)? {
+                Written::Placed(placed) => break placed,
+                Written::NoRoom(needed) => self.make_room(needed)?,
+            }
+        };
+        self.commit_chunks(&placed)
+    }
+
+    /// Remembers how many records of variables were written by a flush.
+    pub(crate) fn note_records_of(&mut self, written: &BTreeMap<VarId, u64>) {
+        let Some(chunked) = &mut self.chunked else { return };
+        for (var, records) in written {
+            chunked.note_records(*var, *records);
+        }
+    }
+
     /// Brings pieces to the owners of chunks and these into the heap. Collective.
     fn write_units(
         &mut self,
@@ -208,6 +248,7 @@ impl Dataset {
         // Not where a later round may find no room: all of it is done again then, and needs what the
         // chunks were.
         let in_place = self.base.hints.chunk_rewrite == Rewrite::InPlace
+            && !ends.heap.held
             && (!apart || ends.heap.limit.is_none());
         let threads = self.owner_threads(assigned)?;
         let mut notes = Notes::default();
@@ -500,11 +541,7 @@ fn flush(heap: HeapFile<'_>, start: u64, block: &mut Vec<u8>, tally: &mut Tally)
 
 impl Dataset {
     /// Writes the fill value over one record of a chunked variable. Collective.
-    pub(crate) fn fill_chunked_record(
-        &mut self,
-        var: esker_format::VarId,
-        record: u64,
-    ) -> Result<()> {
+    pub(crate) fn fill_chunked_record(&mut self, var: VarId, record: u64) -> Result<()> {
         let mut shape = self.shape(var)?;
         if shape.is_empty() {
             return Ok(());

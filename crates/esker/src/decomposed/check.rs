@@ -12,7 +12,9 @@ use crate::error::{Error, MemoryError, Result, SelectionError};
 use crate::pattern::Run;
 use crate::plan::{Extent, Shift, Single};
 use crate::request::Gaps;
-use crate::selection::{Blob, Checked, Purpose, Selection, Slabs, file_steps, whole_records};
+use crate::selection::{
+    Blob, Checked, Purpose, Selection, Slabs, file_steps, log_steps, whole_records,
+};
 
 /// Gaps are not read into new memory when they are more than this, and this many times what is
 /// stored: so that a few bytes of a file cannot ask for much memory.
@@ -282,6 +284,8 @@ struct Placing<'a> {
     steps: Vec<u64>,
     begin: u64,
     size: u64,
+    /// Whether places are elements of the variable, with records as a log has them.
+    for_log: bool,
     extent: Extent,
     gaps: Vec<Gaps>,
     elements: u64,
@@ -300,9 +304,14 @@ impl<'a> Placing<'a> {
             shape[0] = header.schema.version.max_count();
         }
         shape.extend(head.grid.lens());
-        let steps = file_steps(header, var);
-        let begin = header.layout.places[var.0].begin;
-        let size = variable.ty.size();
+        // What is appended to a log is described in elements of the variable.
+        let for_log = purpose != Purpose::Read && dataset.appends();
+        let (steps, begin, size) = match for_log {
+            true => (log_steps(&header.schema, variable), 0, 1),
+            false => {
+                (file_steps(header, var), header.layout.places[var.0].begin, variable.ty.size())
+            }
+        };
         let extent = Extent::new(size);
         let (gaps, elements, records) = (Vec::new(), 0, 0);
         Placing {
@@ -316,6 +325,7 @@ impl<'a> Placing<'a> {
             steps,
             begin,
             size,
+            for_log,
             extent,
             gaps,
             elements,
@@ -472,14 +482,17 @@ impl<'a> Placing<'a> {
             element: piece.element - base,
         });
         let places = self.places(outer, elements);
-        match places[..] {
-            [Shift { offset, element }] => {
-                for run in runs {
-                    let (offset, len) = (run.offset + offset, run.len);
-                    self.extent.push_run(Run { offset, len }, run.element + element);
+        match places.len() < 2 || self.for_log {
+            // (A log describes every run.)
+            true => {
+                for Shift { offset, element } in &places {
+                    for run in runs.clone() {
+                        let (offset, len) = (run.offset + offset, run.len);
+                        self.extent.push_run(Run { offset, len }, run.element + element);
+                    }
                 }
             }
-            _ => {
+            false => {
                 let runs = runs.collect();
                 self.extent.push_repeated(runs, places.clone());
             }

@@ -80,10 +80,10 @@ impl Stretch<'_> {
 
 /// Elements of a stretch that are wanted, and where in the reader's memory.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Want {
-    pub(super) from: u64,
-    pub(super) to: u64,
-    pub(super) at: u64,
+pub(crate) struct Want {
+    pub(crate) from: u64,
+    pub(crate) to: u64,
+    pub(crate) at: u64,
 }
 
 /// A piece of a payload and where it goes, in bytes.

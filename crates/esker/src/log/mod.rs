@@ -32,5 +32,5 @@ pub(crate) use memo::{Memo, Parts};
 pub(crate) use questions::questions;
 pub(crate) use sorted::{SortedRuns, gallop};
 pub(crate) use source::LogSource;
-pub(crate) use view::View;
+pub(crate) use view::{View, Want};
 pub(crate) use writer::{Lengths, LogWriter};

@@ -68,8 +68,13 @@ pub(crate) fn each_part<E>(
         let until = patterns.first().map_or(u64::MAX, |(_, element)| *element);
         if let Some(first) = singles.first().filter(|s| s.element < until) {
             let record = first.offset.checked_div(record_step).unwrap_or(0);
+            let mut next = first.element;
+            // An element that goes to two places comes twice, and a payload has it once.
             let same = |s: &&Single| {
-                s.element < until && s.offset.checked_div(record_step).unwrap_or(0) == record
+                let follows = s.element == std::mem::replace(&mut next, s.element + s.len);
+                follows
+                    && s.element < until
+                    && s.offset.checked_div(record_step).unwrap_or(0) == record
             };
             let count = singles.iter().take_while(same).count();
             let (now, later) = singles.split_at(count);

@@ -11,13 +11,14 @@ use std::ops::{Deref, DerefMut, Range};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use esker_format::{Header, NumRecs, Placement, VarId, values};
+use esker_format::{Header, NumRecs, Placement, VarId, Variable, values};
 use esker_store::{ElementOrder, File, FileRun, MadeUp, StoreError};
 
 use super::asking::Question;
 use super::filtered::{Decoded, Filtered};
 use super::index::Index;
-use super::lay::{Laying, Stretch, Want};
+pub(crate) use super::lay::Want;
+use super::lay::{Laying, Stretch};
 
 /// What a read asks a view for at once. Entries' payloads are checked in blocks, so that small
 /// reads would check the same blocks again and again.
@@ -41,6 +42,8 @@ pub(crate) struct State {
     pub(crate) under_records: u64,
     pub(super) header: Header,
     head: Vec<u8>,
+    /// Variables of which entries say nothing: what stands for chunked ones.
+    left_out: Vec<VarId>,
     /// Variables without records by where they begin, and those with.
     fixed: Vec<VarId>,
     records: Vec<VarId>,
@@ -95,6 +98,11 @@ impl View {
     /// To look at what is seen. Reads hold it while they read.
     pub(crate) fn state(&self) -> RwLockReadGuard<'_, State> {
         self.state.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The file underneath, if there is one.
+    pub(crate) fn under(&self) -> Option<&Arc<dyn File>> {
+        self.under.as_ref()
     }
 
     /// Whether there is a file underneath.
@@ -179,8 +187,9 @@ impl State {
     fn new(index: Index, header: Header) -> State {
         let (head, fixed, records) = (Vec::new(), Vec::new(), Vec::new());
         let (filters, under_records) = (HashMap::new(), 0);
+        let left_out = Vec::new();
         let mut state =
-            State { index, under_records, header, head, fixed, records, end: 0, filters };
+            State { index, under_records, header, head, left_out, fixed, records, end: 0, filters };
         state.place();
         state
     }
@@ -188,6 +197,12 @@ impl State {
     /// The dataset has this header now.
     pub(crate) fn set_header(&mut self, header: Header) {
         self.header = header;
+        self.place();
+    }
+
+    /// Entries of these variables are not of what stands in the file under their numbers.
+    pub(crate) fn leave_out(&mut self, variables: Vec<VarId>) {
+        self.left_out = variables;
         self.place();
     }
 
@@ -202,7 +217,8 @@ impl State {
         self.head = self.header.encode();
         let header = &self.header;
         let empty = |place: &Placement| place.bytes == 0;
-        let all = header.vars().filter(|(_, _, place)| !empty(place));
+        let left_out = |id: &VarId| self.left_out.contains(id);
+        let all = header.vars().filter(|(id, _, place)| !empty(place) && !left_out(id));
         let (mut records, mut fixed): (Vec<VarId>, Vec<VarId>) =
             all.map(|(id, _, _)| id).partition(|id| {
                 header.schema.variable(*id).is_some_and(|v| header.schema.is_record(v))
@@ -420,7 +436,10 @@ impl View {
         offset: u64,
         buf: &mut [u8],
     ) -> esker_store::Result<usize> {
-        let n = state.end.saturating_sub(offset).min(buf.len() as u64);
+        let mut n = state.end.saturating_sub(offset).min(buf.len() as u64);
+        if let Some(under) = self.under.as_ref().filter(|_| n < buf.len() as u64) {
+            n = n.max(under.len()?.saturating_sub(offset)).min(buf.len() as u64);
+        }
         let buf = &mut buf[..n as usize];
         // What lies between variables, in order of the file.
         let mut at = offset;
@@ -441,7 +460,7 @@ impl View {
             let start = stretch.begin + from;
             let (hole, rest) =
                 ((at - offset) as usize..(start - offset) as usize, (start - offset) as usize);
-            buf[hole].fill(0);
+            self.lay_between(at, &mut buf[hole])?;
             at = stretch.begin + to;
             let out = &mut buf[rest..rest + (to - from) as usize];
             let values = to.min(stretch.len).saturating_sub(from);
@@ -456,13 +475,39 @@ impl View {
                 _ => self.lay((state, index), &stretch, (from, from + values), out),
             }
         })?;
-        // Between variables that are aligned, and behind them, there are zeros.
-        buf[(at - offset) as usize..].fill(0);
+        self.lay_between(at, &mut buf[(at - offset) as usize..])?;
         Ok(n as usize)
     }
 }
 
 impl View {
+    /// What lies between variables: zeros, or what the file underneath has there, chunks perhaps.
+    fn lay_between(&self, offset: u64, out: &mut [u8]) -> esker_store::Result<()> {
+        let there = match &self.under {
+            Some(under) if !out.is_empty() => under.read_at(offset, out)?,
+            _ => 0,
+        };
+        out[there..].fill(0);
+        Ok(())
+    }
+
+    /// Lays what entries say of a record of a variable over `out`, which has the values that the wanted
+    /// elements have without them, in external form. `variable` has the dimensions that entries mean.
+    pub(crate) fn lay_over(
+        &self,
+        (var, variable): (VarId, &Variable),
+        record: u64,
+        wants: &[Want],
+        out: &mut [u8],
+    ) -> esker_store::Result<()> {
+        let state = self.state();
+        let stretch = Stretch { var, variable, record, begin: 0, len: u64::MAX };
+        let (stretch, index) = (&stretch, &state.index);
+        let laying =
+            Laying { view: self, state: &state, index, stretch, native: false, over: true };
+        laying.lay(wants, out)
+    }
+
     fn read_only(&self, action: &str) -> StoreError {
         let why = "a log is appended to, not written over";
         StoreError::new(&self.path, action, io::Error::new(io::ErrorKind::Unsupported, why))

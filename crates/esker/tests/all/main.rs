@@ -2,6 +2,7 @@
 //! the reason at its top.
 #![allow(missing_docs)]
 
+mod buffered;
 mod burst;
 mod bytes;
 mod chunked;
@@ -13,6 +14,7 @@ mod failures;
 mod hostile;
 mod kill;
 mod killed_ranks;
+mod many;
 mod model;
 mod mpi;
 mod parallel;

@@ -57,6 +57,23 @@ fn main() -> ExitCode {
                 }
             }
         }
+        ["buffered", dir, first, count] => {
+            let (first, count) = (number(first), number(count));
+            for seed in first..first + count {
+                let dir = Path::new(dir);
+                scenario::run(seed, comm.clone(), &dir.join("run.burst.chunk.nc"));
+                scenario::run_decomposed(seed, comm.clone(), &dir.join("parts.burst.nc"));
+            }
+        }
+        ["many", dir, count] => {
+            if let Err(error) = many(&comm, Path::new(dir), number(count)) {
+                // Every rank has one.
+                let place = Path::new(dir).join(format!("error.{}", comm.rank()));
+                // (This one has no descriptor left, but for those that it has given back.)
+                std::fs::write(place, error.to_string()).unwrap();
+                return ExitCode::FAILURE;
+            }
+        }
         ["replace", dir] => replace(&comm, Path::new(dir)),
         ["endless", dir] => endless(&comm, Path::new(dir)),
         ["endless-chunks", dir, files, victim, writes] => {
@@ -92,6 +109,46 @@ fn watch(limit: Duration) {
         eprintln!("esker-ranks: still running after {limit:?}");
         std::process::abort();
     });
+}
+
+/// Many datasets open at once, used in turns and closed in another order than they were opened in.
+fn many(comm: &Arc<dyn Communicator>, dir: &Path, count: u64) -> esker::Result<()> {
+    let (rank, ranks) = (comm.rank() as u64, comm.size() as u64);
+    let mut dice = scenario::Dice::new(count);
+    let mut open: Vec<(u64, Dataset)> = Vec::new();
+    let mut values = vec![0; count as usize];
+    let write = |ds: &mut Dataset, value: u64| {
+        let var = ds.var("v").unwrap();
+        ds.put_all(var, &Selection::slab(&[rank], &[1]), &[(value + rank) as i32]).unwrap();
+    };
+    for i in 0..count {
+        let options = CreateOptions::new().comm(comm.clone());
+        let mut def = Dataset::create(dir.join(format!("{i}.nc")), options)?;
+        let x = def.add_dim("x", DimLen::Fixed(ranks)).unwrap();
+        def.add_var("v", ExternalType::Int, &[x]).unwrap();
+        open.push((i, def.enddef()?));
+        // The new one, and one of the others.
+        for at in [i, dice.below(i + 1)] {
+            values[at as usize] = 1000 * i + at;
+            write(&mut open[at as usize].1, values[at as usize]);
+        }
+    }
+    dice.shuffle(&mut open);
+    for (i, ds) in &mut open {
+        let found = ds.get_all::<i32>(ds.var("v").unwrap(), &Selection::all()).unwrap();
+        let expected: Vec<i32> = (0..ranks).map(|r| (values[*i as usize] + r) as i32).collect();
+        assert_eq!(found, expected, "dataset {i}");
+    }
+    while let Some((_, ds)) = open.pop() {
+        ds.close().unwrap();
+        if open.len() % 100 == 50 {
+            // Communicators that were freed are used again.
+            let at = dice.below(open.len() as u64) as usize;
+            let (i, ds) = &mut open[at];
+            write(ds, values[*i as usize] + 1);
+        }
+    }
+    Ok(())
 }
 
 /// Random lives of datasets. The files stay, with what they should hold.

@@ -13,6 +13,7 @@ use esker::{
 };
 
 use super::dice::{Dice, elements, random_hints, random_slab, split};
+use super::life::{burst_hints, is_burst};
 
 /// A block: first corner and counts.
 type Block = (Vec<u64>, Vec<u64>);
@@ -79,7 +80,7 @@ impl Life {
         let mut dice = Dice::new(seed);
         let version =
             [Version::Cdf5, Version::Cdf5, Version::Cdf2, Version::Cdf1][dice.below(4) as usize];
-        let mut hints = hints(&mut dice, comm.size() as u64);
+        let mut hints = hints(&mut dice, comm.size() as u64, path);
         if dice.one_in(3) {
             let count = dice.below(comm.size() as u64 + 2) as i64 - 1;
             hints.set("nc_num_subfiles", &count.to_string());
@@ -284,7 +285,30 @@ impl Life {
             None => dataset.wait_all(&mut queue).unwrap(),
             Some(_) => dataset.wait(&mut queue).unwrap(),
         }
+        drop(queue);
+        if alone.is_some() {
+            // What one rank writes for itself is before what comes next.
+            dataset.wait_all(&mut Requests::new()).unwrap();
+        }
         self.comm.barrier().unwrap();
+    }
+
+    /// What is in logs goes to the file, by one of the ways.
+    fn flush(&mut self) {
+        let way = self.dice.below(4);
+        let dataset = self.dataset.as_mut().unwrap();
+        match way {
+            0 => dataset.flush().unwrap(),
+            1 => {
+                let token = dataset.flush_start().unwrap();
+                dataset.flush_wait(token).unwrap();
+            }
+            2 => dataset.sync().unwrap(),
+            _ => {
+                drop(dataset.flush_start().unwrap());
+                dataset.flush().unwrap();
+            }
+        }
     }
 
     fn grow(&mut self, records: u64) {
@@ -330,6 +354,10 @@ impl Life {
 
     /// Every rank reads something, together or alone.
     fn read(&mut self) {
+        if self.comm.size() > 1 || self.dice.one_in(2) {
+            // One rank sees its own in the logs.
+            self.flush();
+        }
         let number = self.dice.below(self.vars.len() as u64) as usize;
         let together = self.dice.one_in(2);
         let (me, ranks) = (self.comm.rank(), self.comm.size());
@@ -420,7 +448,7 @@ impl Life {
     fn reopen(&mut self, path: &Path) {
         self.dataset.take().unwrap().close().unwrap();
         self.comm.barrier().unwrap();
-        let hints = hints(&mut self.dice, self.comm.size() as u64);
+        let hints = hints(&mut self.dice, self.comm.size() as u64, path);
         let options = OpenOptions::new().comm(self.comm.clone()).writable(true).hints(hints);
         self.dataset = Some(Dataset::open_with(path, options).unwrap());
     }
@@ -431,7 +459,7 @@ impl Life {
         let half = self.comm.split(Some((self.comm.rank() % 2) as u32), 0).unwrap().unwrap();
         let alone: Arc<dyn Communicator> = Arc::new(SelfComm::new());
         for comm in [self.comm.clone(), half, alone] {
-            let hints = hints(&mut self.dice, comm.size() as u64);
+            let hints = hints(&mut self.dice, comm.size() as u64, path);
             let options = OpenOptions::new().comm(comm.clone()).hints(hints);
             let mut dataset = Dataset::open_with(path, options).unwrap();
             assert_eq!(dataset.numrecs(), self.records);
@@ -524,8 +552,11 @@ fn part_of(
     }
 }
 
-fn hints(dice: &mut Dice, ranks: u64) -> Hints {
+fn hints(dice: &mut Dice, ranks: u64, path: &Path) -> Hints {
     let mut hints = random_hints(dice, ranks);
+    if is_burst(path) {
+        burst_hints(dice, &mut hints, path);
+    }
     if dice.one_in(2) {
         // Sections of a map at a time.
         hints.set("esker_index_memory", "1");

@@ -21,7 +21,7 @@ struct Model {
     name: String,
     ty: ExternalType,
     is_record: bool,
-    /// Whether it is cut into chunks, which one of several ranks cannot write alone.
+    /// Whether it is cut into chunks, which one of several ranks cannot write alone without logs.
     is_chunked: bool,
     /// Without the record dimension.
     shape: Vec<u64>,
@@ -208,6 +208,10 @@ impl Life {
         // Independent reads may follow only when everyone has written; those of a log see what
         // others wrote after a collective read or a sync.
         if self.has_burst_buffer() && self.is_left_in_the_logs() {
+            if self.ranks() == 1 {
+                // Its own, from the logs or the file.
+                self.read(&what);
+            }
             return;
         }
         match is_log(&self.path) || self.has_burst_buffer() {
@@ -518,7 +522,7 @@ impl Life {
     fn write_alone(&mut self, what: &str) {
         let owner = self.dice.below(self.ranks()) as usize;
         let number = self.dice.below(self.models.len() as u64) as usize;
-        if self.models[number].is_chunked && self.ranks() > 1 {
+        if self.models[number].is_chunked && self.ranks() > 1 && !self.has_burst_buffer() {
             return self.refuse_alone(number, owner);
         }
         // Records that one of several ranks makes are not filled; see `grow_alone`.
@@ -553,7 +557,8 @@ impl Life {
     fn grow_alone(&mut self) {
         let owner = self.dice.below(self.ranks()) as usize;
         let alone = self.ranks() == 1;
-        let records = self.models.iter().position(|m| m.is_record && (alone || !m.is_chunked));
+        let any = alone || self.has_burst_buffer();
+        let records = self.models.iter().position(|m| m.is_record && (any || !m.is_chunked));
         let Some(number) = records else { return };
         let at = self.records + self.dice.below(3);
         let value = self.dice.below(100) as f64;
@@ -705,7 +710,7 @@ fn is_log(path: &Path) -> bool {
 }
 
 /// Datasets of this name have a burst buffer.
-fn is_burst(path: &Path) -> bool {
+pub(super) fn is_burst(path: &Path) -> bool {
     path.to_string_lossy().contains(".burst.")
 }
 
@@ -780,7 +785,7 @@ fn of_path(dice: &mut Dice, hints: &mut esker::Hints, path: &Path) {
     }
 }
 
-fn burst_hints(dice: &mut Dice, hints: &mut esker::Hints, path: &Path) {
+pub(super) fn burst_hints(dice: &mut Dice, hints: &mut esker::Hints, path: &Path) {
     hints.set("nc_burst_buf", "enable");
     let dir = path.with_file_name(format!("bb{}", dice.below(3)));
     hints.set("nc_burst_buf_dirname", dir.to_str().unwrap());
