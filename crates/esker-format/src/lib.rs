@@ -32,6 +32,7 @@
 
 pub mod chunked;
 mod error;
+pub mod graph;
 mod header;
 mod journal;
 pub mod log;

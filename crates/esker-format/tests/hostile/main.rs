@@ -2,6 +2,7 @@
 //! an error, never a panic, and takes no more memory than the bytes justify.
 
 mod data;
+mod graphs;
 mod memory;
 mod random;
 
