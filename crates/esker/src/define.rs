@@ -21,6 +21,7 @@ use crate::container::{self, Container};
 use crate::dataset::Dataset;
 use crate::decomposed::{Groups, NewMap};
 use crate::error::{Error, Result};
+use crate::graphs::{self, Content, GraphDraft, Placed};
 use crate::hints::{ChunkFiles, Hints, Layout};
 use crate::log::{FILTERS, Filtered};
 use crate::numbering::{FileOrder, Numbering};
@@ -44,7 +45,7 @@ pub struct Define {
     file_order: Option<FileOrder>,
     /// Each variable's own fill mode, where it has one.
     fills: Vec<Option<FillMode>>,
-    before: Option<Before>,
+    pub(crate) before: Option<Before>,
     /// The logs before the file, if there are any.
     burst: Option<Box<Burst>>,
     /// The sub-files of decomposed variables, if there will be any.
@@ -55,6 +56,8 @@ pub struct Define {
     removed: bool,
     /// Maps whose contents reach the file together with the header.
     pub(crate) maps: Vec<NewMap>,
+    /// The graphs of variables.
+    pub(crate) graphs: GraphDraft,
 }
 
 /// What a redefinition starts from.
@@ -91,6 +94,9 @@ impl Before {
         self.chunked.as_ref().map_or(&self.header.schema, |chunked| &chunked.schema)
     }
 }
+
+/// A definition that is in the file: its header, and each variable's own fill mode.
+type Defined = (Committed, Header, Vec<Option<FillMode>>);
 
 /// [`Define::enddef`] failed. The dataset is still in define mode, and can be corrected.
 #[derive(Debug, thiserror::Error)]
@@ -147,6 +153,7 @@ impl Define {
             placeholders,
             removed: false,
             maps: Vec::new(),
+            graphs: GraphDraft::default(),
         };
         // A directory that takes no files is reported before any work is done.
         let base = &define.base;
@@ -163,6 +170,7 @@ impl Define {
         burst: Option<Box<Burst>>,
         numbering: Option<Numbering>,
         fills: Vec<Option<FillMode>>,
+        graphs: GraphDraft,
     ) -> Define {
         // In this rank's order, so that its numbers stay what they are.
         let file_order = numbering.as_ref().map(|n| FileOrder::new(before.schema(), n));
@@ -187,6 +195,7 @@ impl Define {
             placeholders,
             removed,
             maps,
+            graphs,
         }
     }
 
@@ -307,6 +316,7 @@ impl Define {
     pub fn rename_var(&mut self, old: &str, new: &str) -> Result<()> {
         let renamed = self.schema.rename_var(old, new);
         self.renamed(renamed)?;
+        self.graphs_follow(old, new);
         self.in_file_order(|file| file.schema.rename_var(old, new))
     }
 
@@ -439,7 +449,7 @@ impl Define {
     /// data that belong to it.
     pub fn enddef(mut self) -> Result<Dataset, EnddefError> {
         match self.commit() {
-            Ok((mut committed, header, fills)) => {
+            Ok(((mut committed, header, fills), placed)) => {
                 let heap = committed.heap.take();
                 self.placeholders.clear();
                 committed.renamed |= self.before.as_ref().is_some_and(|b| b.renamed);
@@ -447,22 +457,50 @@ impl Define {
                 let base = self.base.clone();
                 let parts = (committed, header, records);
                 let mut dataset = Dataset::new(base, parts, fills, None);
+                graphs::rename_own(&mut self.schema, &placed);
                 dataset.numbering = Numbering::of(&self.schema, dataset.schema());
                 if let (Some(chunked), Some(heap)) = (&mut dataset.chunked, heap) {
                     chunked.heap = heap;
                 }
                 dataset.stand_behind(self.burst.take());
+                if dataset.container.is_some()
+                    && let Err(error) = dataset.put_contents(&placed.contents)
+                {
+                    // What was open stays open, and the definition can be corrected.
+                    if let Some(before) = &mut self.before {
+                        before.container = dataset.container.take();
+                    }
+                    return Err(EnddefError { define: Box::new(self), error: Box::new(error) });
+                }
                 Ok(dataset)
             }
             Err(error) => Err(EnddefError { define: Box::new(self), error: Box::new(error) }),
         }
     }
 
-    fn commit(&mut self) -> Result<(Committed, Header, Vec<Option<FillMode>>)> {
+    /// The definition of all ranks, committed, and what it did for graphs.
+    fn commit(&mut self) -> Result<(Defined, Placed)> {
         if let Some(groups) = &mut self.groups {
             groups.rename();
         }
-        let (schema, own_fills) = self.merge()?;
+        let graphs = self.merge_graphs()?;
+        let (mut schema, mut own_fills) = self.merge()?;
+        let placed = match &graphs {
+            None => Placed::default(),
+            Some(set) => {
+                let usable = |name: &str| !self.is_chunked_in_file(name);
+                graphs::place(set, &mut schema, &mut own_fills, usable, &self.base.path)?
+            }
+        };
+        Ok((self.commit_merged(schema, own_fills, &placed.contents)?, placed))
+    }
+
+    fn commit_merged(
+        &mut self,
+        schema: Schema,
+        own_fills: Vec<Option<FillMode>>,
+        contents: &[Content],
+    ) -> Result<Defined> {
         let mode = |own: &Option<FillMode>| own.unwrap_or(self.base.fill) == FillMode::Fill;
         let fills: Vec<bool> = own_fills.iter().map(mode).collect();
         let align = &self.base.align;
@@ -499,6 +537,7 @@ impl Define {
             header: &header,
             fills: &fills,
             maps: &self.maps,
+            contents,
             placing: placing.as_ref(),
             groups: self.groups.as_ref(),
         };
