@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use esker_comm::CommunicatorExt;
 use esker_format::chunked::without_end;
+use esker_format::graph::GraphSet;
 use esker_format::{
     Alignment, DataLayout, DimId, DimLen, ExternalType, Header, NumRecs, Owner, Schema,
     SchemaError, Values, VarId,
@@ -483,8 +484,7 @@ impl Define {
         if let Some(groups) = &mut self.groups {
             groups.rename();
         }
-        let graphs = self.merge_graphs()?;
-        let (mut schema, mut own_fills) = self.merge()?;
+        let (mut schema, mut own_fills, graphs) = self.merge()?;
         let placed = match &graphs {
             None => Placed::default(),
             Some(set) => {
@@ -595,20 +595,28 @@ impl Define {
         }
     }
 
-    /// The schema that all ranks have together, in the file's order. Collective.
-    fn merge(&self) -> Result<(Schema, Vec<Option<FillMode>>)> {
+    /// The schema that all ranks have together, in the file's order, and their graphs if any of them may
+    /// have changed some. Collective.
+    fn merge(&self) -> Result<(Schema, Vec<Option<FillMode>>, Option<GraphSet>)> {
         let comm = &*self.base.comm;
         let (own, own_fills) = self.comparable();
-        let alike = comm.size() == 1 || comm.all_equal(hash(own, &own_fills, self.removed))?;
-        if alike {
-            return Ok((own.clone(), own_fills));
+        let mine = hash(own, &own_fills, self.removed);
+        // One comparison is all where everyone defines the same.
+        if comm.size() == 1 || comm.all_equal(mine ^ self.graphs.hash())? {
+            return Ok((own.clone(), own_fills, self.graphs.changed()));
+        }
+        let graphs = self.merge_graphs()?;
+        if comm.all_equal(mine)? {
+            return Ok((own.clone(), own_fills, graphs));
         }
         if comm.any(self.removed)? {
             let why = "ranks may define different things, but rename, delete and change alike";
             return Err(Error::NotAlike { path: self.base.path.clone(), why });
         }
         // Every draft begins with what is in the file, in its order, and so does their merger.
-        tree::merge(comm, own, &own_fills).map_err(|e| e.into_error(&self.base.path))
+        let merged = tree::merge(comm, own, &own_fills);
+        let (schema, fills) = merged.map_err(|e| e.into_error(&self.base.path))?;
+        Ok((schema, fills, graphs))
     }
 
     /// Leaves define mode without a change; a dataset that was being created is gone.

@@ -114,17 +114,17 @@ impl Define {
         Ok(&mut self.graphs.set)
     }
 
-    /// The graphs of all ranks, if any of them may have changed some. Collective.
+    /// The graphs of all ranks, if any of them may have changed some: asked when they are not alike.
+    /// Collective.
     pub(crate) fn merge_graphs(&self) -> Result<Option<GraphSet>> {
         let comm = &*self.base.comm;
         let draft = &self.graphs;
-        let alone = comm.size() == 1;
-        if !(if alone { draft.touched } else { comm.any(draft.touched)? }) {
+        if !comm.any(draft.touched)? {
             return Ok(None);
         }
         // One that cannot be read would be lost.
         self.base.agree(draft.require_readable())?;
-        if alone || comm.all_equal(merge::hash(&draft.set))? {
+        if comm.all_equal(merge::hash(&draft.set))? {
             return Ok(Some(draft.set.clone()));
         }
         if comm.any(self.before.is_some() && draft.set.was_changed())? {
@@ -147,6 +147,16 @@ impl Define {
 }
 
 impl GraphDraft {
+    /// What ranks compare: 0 where nothing was changed.
+    pub(crate) fn hash(&self) -> u64 {
+        if self.touched { merge::hash(&self.set) } else { 0 }
+    }
+
+    /// The set, if it may have been changed.
+    pub(crate) fn changed(&self) -> Option<GraphSet> {
+        self.touched.then(|| self.set.clone())
+    }
+
     fn require_readable(&self) -> Result<()> {
         match &self.unreadable {
             None => Ok(()),
