@@ -2,12 +2,14 @@
 //! signatures; each is `unsafe` because its pointers and handles are as C says.
 
 mod define;
+mod graph;
 mod inquire;
 mod lifecycle;
 mod text;
 mod wait;
 
 pub(crate) use define::*;
+pub(crate) use graph::*;
 pub(crate) use inquire::*;
 pub(crate) use lifecycle::*;
 pub(crate) use text::*;

@@ -10,7 +10,7 @@ use esker_testkit::programs;
 
 use crate::compilers::{mpis, on_our_library, our_library};
 
-const PROGRAMS: [&str; 3] = ["every_function", "flexible", "questions"];
+const PROGRAMS: [&str; 4] = ["every_function", "flexible", "questions", "graphs"];
 
 /// A folder with our header and library, in which programs are compiled and run.
 struct Place {

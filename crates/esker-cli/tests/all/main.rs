@@ -11,6 +11,7 @@ mod frame;
 mod launched;
 mod looking;
 mod lossy;
+mod models;
 mod recovering;
 mod refs;
 mod simulating;

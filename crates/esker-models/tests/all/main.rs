@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 mod amr;
+mod faults;
 mod graphs;
 mod mesh;
 mod relations;
