@@ -30,7 +30,7 @@ mod _esker {
     #[pymodule_export]
     use super::handle::{Handle, create, open};
     #[pymodule_export]
-    use super::tools::{check, command, convert, is_dataset, mpi_library, refs};
+    use super::tools::{check, command, container_notes, convert, is_dataset, mpi_library, refs};
 
     use super::*;
 

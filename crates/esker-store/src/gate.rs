@@ -67,7 +67,7 @@ impl<S: Store> GatedStore<S> {
     }
 }
 
-impl<S: Store> Layer for GatedStore<S> {
+impl<S: Store + Clone> Layer for GatedStore<S> {
     fn below(&self) -> &dyn Store {
         &self.inner
     }

@@ -4,13 +4,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::{Access, CreateMode, File, Result, Store, StoreError};
+use crate::enclosed::Rebased;
+use crate::{Access, CreateMode, File, FileId, Locking, Result, Store, StoreError};
 
 /// A store over another one.
 ///
 /// Whoever implements it is a [`Store`] whose calls go to the one below, but for its files, which may
 /// be covered by a [`FileLayer`], and for changes of names, which may be kept from happening.
-pub trait Layer: Send + Sync + std::fmt::Debug {
+pub trait Layer: Clone + Send + Sync + std::fmt::Debug + 'static {
     /// The store that is wrapped.
     fn below(&self) -> &dyn Store;
 
@@ -90,6 +91,15 @@ impl<L: Layer> Store for L {
     fn sync_names(&self, path: &Path) -> Result<()> {
         self.change(path, "sync of the directory", &mut || self.below().sync_names(path))
     }
+
+    fn enclosed(&self, root: &Path) -> Result<Arc<dyn Store>> {
+        let below = self.below().enclosed(root)?;
+        Ok(Arc::new(Rebased { layer: Arc::new(self.clone()), below }))
+    }
+
+    fn id_of(&self, path: &Path) -> Result<Option<FileId>> {
+        self.below().id_of(path)
+    }
 }
 
 /// A file over another one. Whoever implements it is a [`File`].
@@ -115,6 +125,11 @@ pub trait FileLayer: Send + Sync + std::fmt::Debug {
     /// [`File::sync`].
     fn settle(&self) -> Result<()> {
         self.below().sync()
+    }
+
+    /// [`File::try_lock`].
+    fn lock(&self) -> Result<Locking> {
+        self.below().try_lock()
     }
 }
 
@@ -142,5 +157,17 @@ impl<L: FileLayer> File for L {
 
     fn block_size(&self) -> u64 {
         self.below().block_size()
+    }
+
+    fn try_lock(&self) -> Result<Locking> {
+        self.lock()
+    }
+
+    fn unlock(&self) -> Result<()> {
+        self.below().unlock()
+    }
+
+    fn id(&self) -> Result<Option<FileId>> {
+        self.below().id()
     }
 }

@@ -25,12 +25,14 @@
 #![forbid(unsafe_code)]
 
 mod count;
+mod enclosed;
 mod error;
 mod fault;
 mod gate;
 mod lane;
 mod layer;
 mod local;
+mod lock;
 mod memory;
 mod pool;
 #[doc(hidden)]
@@ -47,7 +49,8 @@ pub use gate::GatedStore;
 pub use lane::Lane;
 pub use layer::{FileLayer, Layer};
 pub use local::LocalStore;
-pub use memory::MemoryStore;
+pub use lock::{Busy, FileId, Locked, Locking};
+pub use memory::{MemoryStore, Unsynced};
 pub use pool::ReadPool;
 
 /// What a file is opened for.
@@ -74,7 +77,7 @@ pub enum CreateMode {
 /// [`CreateMode::New`] has one winner. *Durable*: a rename, create or removal survives power
 /// loss once [`Store::sync_names`] of its directory returned `Ok`; contents once
 /// [`File::sync`] did.
-pub trait Store: Send + Sync + Debug {
+pub trait Store: Send + Sync + Debug + 'static {
     /// Opens an existing file.
     fn open(&self, path: &Path, access: Access) -> Result<Arc<dyn File>>;
 
@@ -115,6 +118,16 @@ pub trait Store: Send + Sync + Debug {
 
     /// Makes the creations, renames and removals in the directory of `path` durable.
     fn sync_names(&self, path: &Path) -> Result<()>;
+
+    /// The same store, but below the directory `root` no symbolic link is followed: what is there may
+    /// come from anybody. `root` itself may be reached through links. What is elsewhere is as it was.
+    fn enclosed(&self, root: &Path) -> Result<Arc<dyn Store>>;
+
+    /// Which file has this name now; `None` if there is none, or the store cannot tell.
+    fn id_of(&self, path: &Path) -> Result<Option<FileId>> {
+        let _ = path;
+        Ok(None)
+    }
 }
 
 /// A stretch of a file, and where it goes.
@@ -181,5 +194,21 @@ pub trait File: Send + Sync + Debug {
     /// stripe or block of a parallel file system.
     fn block_size(&self) -> u64 {
         4096
+    }
+
+    /// Asks for the file's lock, without waiting, for this handle: others that ask, in this process or
+    /// another, get [`Locking::Busy`] until it is given back or the handle is gone. [`Locked`] does both.
+    fn try_lock(&self) -> Result<Locking> {
+        Ok(Locking::Unsupported)
+    }
+
+    /// Gives the lock back.
+    fn unlock(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Which file this is; `None` if the store cannot tell.
+    fn id(&self) -> Result<Option<FileId>> {
+        Ok(None)
     }
 }

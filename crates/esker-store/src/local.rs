@@ -6,14 +6,18 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::{Access, CreateMode, File, Result, Store, StoreError};
+use rustix::fs::{Mode, OFlags};
+
+use crate::enclosed::{EnclosedStore, names};
+use crate::lock::outcome;
+use crate::{Access, CreateMode, File, FileId, Locking, Result, Store, StoreError};
 
 /// Files of the local (or mounted) file system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LocalStore;
 
 #[derive(Debug)]
-struct LocalFile {
+pub(crate) struct LocalFile {
     path: PathBuf,
     file: fs::File,
 }
@@ -107,12 +111,9 @@ impl Store for LocalStore {
 
     fn names_in(&self, directory: &Path) -> Result<Vec<String>> {
         let failed = |e| StoreError::new(directory, "listing the directory", e);
-        let mut names = Vec::new();
-        for entry in fs::read_dir(directory).map_err(failed)? {
-            names.extend(entry.map_err(failed)?.file_name().into_string().ok());
-        }
-        names.sort();
-        Ok(names)
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(directory, flags, Mode::empty());
+        opened.map_err(io::Error::from).and_then(names).map_err(failed)
     }
 
     fn remove_dir(&self, path: &Path) -> Result<()> {
@@ -144,9 +145,30 @@ impl Store for LocalStore {
             .and_then(|d| d.sync_all())
             .map_err(|e| StoreError::new(directory, "sync of the directory", e))
     }
+
+    fn enclosed(&self, root: &Path) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(EnclosedStore::new(root)?))
+    }
+
+    fn id_of(&self, path: &Path) -> Result<Option<FileId>> {
+        match fs::metadata(path) {
+            Ok(metadata) => Ok(Some(id(&metadata))),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(StoreError::new(path, "look-up", e)),
+        }
+    }
+}
+
+fn id(metadata: &fs::Metadata) -> FileId {
+    FileId { device: metadata.dev(), number: metadata.ino() }
 }
 
 impl LocalFile {
+    /// A file that is open, whatever it was opened by.
+    pub(crate) fn shared(path: &Path, file: fs::File) -> Arc<dyn File> {
+        Arc::new(LocalFile { path: path.to_path_buf(), file })
+    }
+
     fn failed(&self, what: &str, offset: u64, len: usize, error: io::Error) -> StoreError {
         StoreError::new(&self.path, format!("{what} of {len} bytes at offset {offset}"), error)
     }
@@ -190,5 +212,24 @@ impl File for LocalFile {
     fn block_size(&self) -> u64 {
         // Lustre tells its stripe here, GPFS its block, NFS its transfer size.
         self.file.metadata().map_or(4096, |m| m.blksize()).clamp(512, 64 << 20)
+    }
+
+    fn try_lock(&self) -> Result<Locking> {
+        loop {
+            match outcome(self.file.try_lock()) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                asked => return asked.map_err(|e| StoreError::new(&self.path, "lock", e)),
+            }
+        }
+    }
+
+    fn unlock(&self) -> Result<()> {
+        self.file.unlock().map_err(|e| StoreError::new(&self.path, "unlock", e))
+    }
+
+    fn id(&self) -> Result<Option<FileId>> {
+        let metadata = self.file.metadata();
+        let metadata = metadata.map_err(|e| StoreError::new(&self.path, "look-up", e))?;
+        Ok(Some(id(&metadata)))
     }
 }

@@ -329,8 +329,13 @@ impl Dataset {
         self.base.agree(emptied)
     }
 
-    /// What happened that the program may want to know: a burst buffer that was full.
+    /// What happened that the program may want to know: a burst buffer that was full, versions of a
+    /// container that are newer than the one that is read and cannot be.
     pub fn notes(&self) -> &[String] {
-        self.burst.as_ref().map_or(&[], |burst| &burst.notes)
+        match (&self.container, &self.burst) {
+            (Some(container), _) => container.notes(),
+            (None, Some(burst)) => &burst.notes,
+            (None, None) => &[],
+        }
     }
 }

@@ -8,20 +8,24 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use esker_format::chunked::Anchor;
 use esker_format::{Alignment, DataLayout, Header, HeaderState, values};
-use esker_store::{Access, CreateMode, File};
+use esker_store::{Access, CreateMode, File, Locked};
 
-use crate::base::Base;
-use crate::chunked::{self, Heap, HeapFile, Placing, remove_others, tables_file, write_block};
+use crate::base::{Base, read_header};
+use crate::chunked::{
+    self, Heap, HeapFile, Placing, remove_others, same_but_for_growth, tables_file, write_tables,
+};
 use crate::container::Container;
 use crate::decomposed::{Groups, NewMap, Replaced, Spread, discard_new, write_maps};
 use crate::define::Before;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fill::fill_range;
 use crate::graphs::Content;
 use crate::hints::ChunkFiles;
 use crate::journal;
 use crate::moving;
+use crate::writer;
 
 /// A header that is in the file.
 pub(crate) struct Committed {
@@ -34,6 +38,8 @@ pub(crate) struct Committed {
     pub(crate) heap: Option<Heap>,
     /// The file, if variables are in sub-files.
     pub(crate) spread: Option<Arc<Spread>>,
+    /// Keeps other writers away, on rank 0, if the file that was made has one at a time.
+    pub(crate) lock: Option<Locked>,
 }
 
 /// What is to be committed.
@@ -78,6 +84,19 @@ impl New<'_> {
         Ok(())
     }
 
+    /// Whether two programs that write the dataset would destroy what the other has written.
+    fn needs_one_writer(&self) -> bool {
+        self.placing.is_some() || self.groups.is_some()
+    }
+
+    /// Keeps other writers away from a file that is made for this, if it must have one.
+    fn lock(&self, base: &Base, file: &Arc<dyn File>) -> Result<Option<Locked>> {
+        match self.needs_one_writer() {
+            true => writer::lock(base, file),
+            false => Ok(None),
+        }
+    }
+
     /// Writes the tables that are new, and what the heap ends with.
     fn write_tables(&self, base: &Base, file: &dyn File) -> Result<()> {
         let Some(placing) = self.placing else { return Ok(()) };
@@ -86,7 +105,7 @@ impl New<'_> {
             chunked::write_end(file, end)?;
         }
         let heap = HeapFile::new(beside.as_deref().unwrap_or(file), placing.heap.begin);
-        placing.blocks.iter().try_for_each(|(at, block)| write_block(heap, *at, block))?;
+        write_tables(heap, &placing.tables)?;
         match &beside {
             // Before the header that speaks of them.
             Some(tables) => {
@@ -130,12 +149,14 @@ fn create_named(base: &Base, new: &New<'_>, disk: Option<(&Groups, Header)>) -> 
     let created = base.by_root(|| {
         let replaced = Replaced::look(base)?;
         let file = base.store.create(&name, CreateMode::Truncate)?;
+        let lock = new.lock(base, &file)?;
         file.write_at(0, &stored.encode())?;
         file.set_len(new.end(base, stored, 0))?;
         new.write_tables(base, &*file)?;
-        Ok((file, replaced))
+        Ok(((file, lock), replaced))
     })?;
     let (created, replaced) = created.unzip();
+    let (created, lock) = created.unzip();
     let file = opened(base, &name, created);
     let (file, spread): (Result<Arc<dyn File>>, _) = match disk {
         None => (file, None),
@@ -185,7 +206,8 @@ fn create_named(base: &Base, new: &New<'_>, disk: Option<(&Groups, Header)>) -> 
     if let Some(replaced) = replaced {
         replaced.remove_subfiles(base, groups);
     }
-    Ok(Committed { file, renamed: true, container: None, heap: None, spread })
+    let lock = lock.flatten();
+    Ok(Committed { file, renamed: true, container: None, heap: None, spread, lock })
 }
 
 /// The file that rank 0 has made, on every rank. An open file keeps being the same one when it
@@ -199,16 +221,26 @@ fn opened(base: &Base, name: &Path, mine: Option<Arc<dyn File>>) -> Result<Arc<d
 
 /// Commits a redefinition. Collective.
 pub(crate) fn update(base: &Base, before: &Before, new: &New<'_>) -> Result<Committed> {
-    base.by_root(|| undo_failed_attempt(base, before))?;
+    // Until the new header is there; longer, if the dataset has one writer at a time.
+    let held = base.by_root(|| {
+        let held = match before.lock {
+            Some(_) => None,
+            None => writer::lock(base, &before.file)?,
+        };
+        undo_failed_attempt(base, before)?;
+        require_same(base, before)?;
+        Ok(held)
+    })?;
     let heap_stays = new.placing.is_none_or(|placing| placing.moved.is_none());
     let (container, heap, spread) = (None, None, None);
     if heap_stays && stays(before, new.header) {
         in_place(base, before, new)?;
         let (file, renamed) = (before.file.clone(), false);
-        Ok(Committed { file, renamed, container, heap, spread })
+        let lock = held.flatten().filter(|_| new.needs_one_writer());
+        Ok(Committed { file, renamed, container, heap, spread, lock })
     } else {
-        let file = rebuild(base, before, new)?;
-        Ok(Committed { file, renamed: true, container, heap, spread })
+        let (file, lock) = rebuild(base, before, new)?;
+        Ok(Committed { file, renamed: true, container, heap, spread, lock })
     }
 }
 
@@ -222,6 +254,22 @@ fn undo_failed_attempt(base: &Base, before: &Before) -> Result<()> {
         HeaderState::Foreign => Err(base.stale_journal()),
         _ => journal::restore_header(store, path, &*before.file, &journal),
     }
+}
+
+/// Fails if the file of the dataset's name has another header than the one that is to be changed: another program
+/// has redefined it, and its definitions would be lost.
+fn require_same(base: &Base, before: &Before) -> Result<()> {
+    writer::require_named(base, &*before.file)?;
+    let (now, _) = read_header(&base.path, &*before.file)?;
+    let known = Header::decode(&before.bytes, before.file.len()?);
+    let known = known.map_err(|source| Error::Decode { path: base.path.clone(), source })?;
+    if same_but_for_growth(&now, &known) {
+        return Ok(());
+    }
+    let why = "another program has changed its definitions since it was opened here, and they would be lost: \
+               open it again"
+        .to_string();
+    Err(Error::Writers { path: base.path.clone(), why })
 }
 
 /// Whether all data that exist stay where they are.
@@ -267,17 +315,19 @@ fn write_header(base: &Base, before: &Before, header: &Header) -> Result<()> {
     journal::replace_header(&*base.store, &base.path, file, old, &new)
 }
 
-fn rebuild(base: &Base, before: &Before, new: &New<'_>) -> Result<Arc<dyn File>> {
+fn rebuild(base: &Base, before: &Before, new: &New<'_>) -> Result<(Arc<dyn File>, Option<Locked>)> {
     let name = base.new_path();
     let built = build(base, before, new);
-    let renamed = built.and_then(|file| {
+    let renamed = built.and_then(|(file, lock)| {
         base.by_root(|| Ok(base.store.rename(&name, &base.path)?))?;
-        Ok(file)
+        Ok((file, lock))
     });
     match renamed {
         // From here on there is only the new file, so nothing may fail any more. A handle that
         // is opened now has the right name in its errors, but the one we have will do.
-        Ok(file) => Ok(base.store.open(&base.path, Access::ReadWrite).unwrap_or(file)),
+        Ok((file, lock)) => {
+            Ok((base.store.open(&base.path, Access::ReadWrite).unwrap_or(file), lock))
+        }
         Err(error) => {
             // The old file is untouched. The error that counts is the one that we have.
             if base.is_root() {
@@ -288,17 +338,19 @@ fn rebuild(base: &Base, before: &Before, new: &New<'_>) -> Result<Arc<dyn File>>
     }
 }
 
-fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<Arc<dyn File>> {
+fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<(Arc<dyn File>, Option<Locked>)> {
     let New { header, fills, maps, placing, .. } = *new;
     let name = base.new_path();
     let created = base.by_root(|| {
         let file = base.store.create(&name, CreateMode::Truncate)?;
+        let lock = new.lock(base, &file)?;
         base.store.copy_permissions(&base.path, &name)?;
         file.write_at(0, &header.encode())?;
         file.set_len(new.end(base, header, before.records))?;
         new.write_tables(base, &*file)?;
-        Ok(file)
+        Ok((file, lock))
     })?;
+    let (created, lock) = created.unzip();
     let filled = opened(base, &name, created).and_then(|file| {
         moving::copy_data(before, header, fills, &*file, base.share())?;
         if let Some(placing) = placing.filter(|placing| placing.stem.is_none()) {
@@ -327,7 +379,7 @@ fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<Arc<dyn File>> {
             Ok(file.sync()?)
         })?;
     }
-    Ok(file)
+    Ok((file, lock.flatten()))
 }
 
 /// Writes this rank's share of the fill values of the fixed-size variables from number `first`
@@ -341,7 +393,8 @@ fn fill_new_fixed(
 ) -> Result<()> {
     let share = base.share();
     for (id, var, place) in header.vars().skip(first) {
-        let wanted = fills.get(id.0).copied().unwrap_or(false);
+        // The scalar of a chunked variable is a missing value to other programs, never zero.
+        let wanted = fills.get(id.0).copied().unwrap_or(false) || Anchor::of(var).is_some();
         if wanted && !header.schema.is_record(var) {
             // PnetCDF leaves zeros in the padding, netCDF fills it.
             let mine = share.of(if base.align.never_back { place.bytes } else { place.vsize });

@@ -11,7 +11,7 @@ use esker_format::{
     Alignment, DataLayout, DimId, DimLen, ExternalType, Header, NumRecs, Owner, Schema,
     SchemaError, Values, VarId,
 };
-use esker_store::{Access, CreateMode, File, Store};
+use esker_store::{Access, CreateMode, File, Locked, Store};
 
 use crate::base::{Base, agree, broadcast_parts};
 use crate::burst::Burst;
@@ -76,13 +76,15 @@ pub(crate) struct Before {
     pub(crate) container: Option<Box<Container>>,
     /// The chunked variables, whose heap is known.
     pub(crate) chunked: Option<Box<Chunked>>,
+    /// Keeps other writers away, if it has one at a time.
+    pub(crate) lock: Option<Locked>,
 }
 
 impl Before {
     pub(crate) fn new(file: Arc<dyn File>, header: &Header, records: u64) -> Before {
         let (bytes, header) = (header.encode(), without_end(header));
-        let (renamed, container, chunked) = (false, None, None);
-        Before { file, header, bytes, records, renamed, container, chunked }
+        let (renamed, container, chunked, lock) = (false, None, None, None);
+        Before { file, header, bytes, records, renamed, container, chunked, lock }
     }
 
     /// How long the heap of its chunked variables is.
@@ -454,6 +456,8 @@ impl Define {
                 let heap = committed.heap.take();
                 self.placeholders.clear();
                 committed.renamed |= self.before.as_ref().is_some_and(|b| b.renamed);
+                let before = self.before.as_mut().and_then(|b| b.lock.take());
+                committed.lock = committed.lock.take().or(before);
                 let records = self.before.as_ref().map_or(0, |b| b.records);
                 let base = self.base.clone();
                 let parts = (committed, header, records);
@@ -515,8 +519,8 @@ impl Define {
         let placing = match self.base.raw {
             true => None,
             false => {
-                let stem = chunked::new_stem(&self.base)?;
-                chunked::physical(&self.base, &schema, before, stem)?
+                let fresh = chunked::fresh(&self.base, &schema)?;
+                chunked::physical(&self.base, &schema, before, fresh)?
             }
         };
         let records = self.numrecs();
@@ -583,7 +587,14 @@ impl Define {
             Ok(()) => {
                 let file = container.view.clone();
                 let container = Some(container);
-                Ok(Committed { file, renamed: false, container, heap: None, spread: None })
+                Ok(Committed {
+                    file,
+                    renamed: false,
+                    container,
+                    heap: None,
+                    spread: None,
+                    lock: None,
+                })
             }
             Err(error) => {
                 // What was open stays open, and the definition can be corrected.
@@ -649,8 +660,16 @@ fn claim(store: &dyn Store, path: &Path, clobber: bool) -> Result<PathBuf> {
         // The name is taken at once, so that of several creators one succeeds.
         store.create(path, CreateMode::New)?;
     } else if store.exists(path)? {
-        // A file that cannot be written is reported before any work is done.
-        store.open(path, Access::ReadWrite)?;
+        // A file that cannot be written is reported before any work is done, and so is one that
+        // somebody writes who believes to be the only one.
+        let file = store.open(path, Access::ReadWrite)?;
+        if Locked::take(&file)?.is_err() {
+            let why =
+                "a program, or another dataset of this one, has it open for writing, and would \
+                       lose what it writes if it were replaced now"
+                    .to_string();
+            return Err(Error::Writers { path: path.to_path_buf(), why });
+        }
     } else {
         return Ok(path.to_path_buf());
     }

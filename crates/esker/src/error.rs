@@ -52,6 +52,15 @@ pub enum Error {
         why: String,
     },
 
+    /// Another program writes to a dataset that has one writer at a time, or has changed one that is open here.
+    #[error("{}: {why}", path.display())]
+    Writers {
+        /// The file.
+        path: PathBuf,
+        /// What, and what to do.
+        why: String,
+    },
+
     /// Something is wrong with the logs before a classic file.
     #[error("{}: burst buffer: {why}", path.display())]
     BurstBuffer {

@@ -108,6 +108,7 @@ mod taken;
 mod tree;
 mod window;
 mod wire;
+mod writer;
 
 pub use access::Outcomes;
 pub use base::read_header_noting;
@@ -138,8 +139,8 @@ pub use options::{CreateOptions, FillMode, OpenOptions};
 pub use pending::Pending;
 pub use recovery::{
     ContainerFacts, ContainerRecoverOptions, ContainerRecovery, Examination, FaultKind, LogFault,
-    RecoveredLog, SessionFacts, Superseded, TornTail, container_facts, container_header, examine,
-    is_container, recover_container,
+    LostVersion, RecoveredLog, SessionFacts, Superseded, TornTail, container_facts,
+    container_header, container_notes, examine, is_container, recover_container,
 };
 pub use report::{Phases, Report, Strategy};
 pub use request::{RequestId, Requests};

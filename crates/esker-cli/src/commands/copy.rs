@@ -9,7 +9,7 @@ use esker_tools::refs::{Form, RefsError, RefsOptions, Written};
 use serde_json::json;
 
 use super::chunking::Chunking;
-use super::{history, info, refs};
+use super::{history, info, opening, refs};
 use crate::arguments;
 use crate::failure::{Ended, Failure, Outcome};
 use crate::terminal::{Screen, json, say};
@@ -159,6 +159,7 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
             return Ok(Outcome::Good);
         }
         comm => {
+            opening::warn(input);
             let mut bar = screen.bar("copying");
             let mut progress = |done, total| bar.update(done, total);
             match comm {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use esker_tools::refs::{self, Form, Location, RefsError, RefsOptions, Written};
 use serde_json::json;
 
+use super::opening;
 use crate::arguments;
 use crate::failure::{Ended, Failure, Outcome};
 use crate::terminal::quantity::{grouped, plural};
@@ -75,6 +76,7 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
         ..RefsOptions::default()
     };
     let input = &arguments.file;
+    opening::warn(input);
     if arguments.output.as_deref() == Some(Path::new("-")) {
         if arguments.json {
             return Err(Failure::sentence(

@@ -496,6 +496,10 @@ def open(
         path, writable=mode == "r+", fill=fill, hints=_hints(hints), comm=comm, version=version
     )
     _warn_of_hints(handle)
+    for note in handle.notes():
+        import warnings
+
+        warnings.warn(f"{path}: {note}", stacklevel=2)
     if version is not None and handle.container_version is None:
         handle.close()
         raise ValueError(f"{path}: version={version}: only containers have versions")

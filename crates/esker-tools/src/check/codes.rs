@@ -90,7 +90,8 @@ codes! {
         "a graph of variables is damaged, or contradicts another";
     "graph-variable", "it is in another file, or nowhere",
         "a graph has a variable that is not in the file";
-    "manifest", RECOVER, "the manifest of a container's version is damaged, or its mark";
+    "manifest", RECOVER, "the manifest of a container's version is damaged or not there, or its mark is";
+    "promises", RECOVER, "the file that says which versions a container has is damaged or not there";
     "log-missing", RECOVER, "values of a container are not there, or a log is not";
     "log-frame", RECOVER, "a stretch of a metadata log cannot be read";
     "log-entry", RECOVER, "an entry of a metadata log says what cannot be";

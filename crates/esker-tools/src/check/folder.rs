@@ -4,8 +4,8 @@ use std::io;
 use std::path::Path;
 
 use esker::{Error, Header};
-use esker_format::Owner;
 use esker_format::chunked::FILES;
+use esker_format::{Owner, inside};
 use esker_store::{Access, CreateMode, File, Store, StoreError};
 
 use super::BLOCK;
@@ -20,6 +20,9 @@ pub(super) fn files_beside(
     let Ok(header) = Header::decode(header, u64::MAX) else { return Ok(None) };
     let stem = header.schema.attr(Owner::Global, FILES).and_then(|values| values.text());
     let (Some(stem), Some(folder)) = (stem, classic.parent()) else { return Ok(None) };
+    if !inside::is_chunk_stem(&stem) {
+        return Ok(None);
+    }
     let (tables, chunks) = (format!("tables.{stem}"), format!("chunks.{stem}."));
     let mut names = store.names_in(folder)?;
     names.retain(|name| *name == tables || name.starts_with(&chunks));
@@ -40,10 +43,12 @@ pub(super) fn copy(
         return Err(StoreError::new(to, "create", error).into());
     }
     store.create_dir(to)?;
+    // What a link in the folder leads to is not copied.
+    let inside = store.enclosed(classic.parent().unwrap_or(Path::new("")))?;
     let made = names
         .iter()
         .try_for_each(|name| {
-            let from = store.open(&classic.with_file_name(name), Access::Read)?;
+            let from = inside.open(&classic.with_file_name(name), Access::Read)?;
             let new = store.create(&to.join(name), CreateMode::New)?;
             copy_bytes(&*from, &*new)
         })

@@ -100,8 +100,9 @@ pub(super) fn rename(options: &CopyOptions, name: &Path, output: &Path) -> Resul
     Ok(())
 }
 
-/// Removes a file or a folder.
+/// Removes a file or a folder. Links go, and what they lead to stays.
 pub(super) fn remove(store: &dyn Store, path: &Path) -> esker::Result<()> {
+    let store = &*store.enclosed(path.parent().unwrap_or(Path::new("")))?;
     match store.is_dir(path)? {
         true => remove_tree(store, path),
         false => Ok(store.remove(path)?),

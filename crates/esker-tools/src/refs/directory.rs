@@ -52,6 +52,7 @@ impl Directory {
         rows: usize,
     ) -> io::Result<Directory> {
         store.create_dir(path).map_err(failed)?;
+        let store = store.enclosed(path).map_err(failed)?;
         let (path, urls) = (path.to_path_buf(), urls.clone());
         Ok(Directory { store, path, urls, rows: rows.max(1), metadata: Vec::new(), array: None })
     }
@@ -189,6 +190,8 @@ pub(super) fn is_references(store: &dyn Store, path: &Path) -> io::Result<bool> 
 /// Removes a directory of references, or what was written of one; nothing but files that such a
 /// directory has.
 pub(super) fn remove(store: &dyn Store, path: &Path) -> io::Result<()> {
+    // Links go, and what they lead to stays.
+    let store = &*store.enclosed(path.parent().unwrap_or(Path::new(""))).map_err(failed)?;
     if !store.is_dir(path).map_err(failed)? {
         return Ok(());
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use esker_comm::{CommunicatorExt, Message};
 use esker_format::log::Head;
-use esker_store::{Access, CreateMode, File, Lane};
+use esker_store::{Access, CreateMode, File, Lane, Locked};
 
 use super::found::Found;
 use super::names::{PairName, Stem, absolute, directory_of};
@@ -44,6 +44,8 @@ pub(crate) struct Pair {
     is_shared: bool,
     /// Whether it is beside the classic file, because the burst buffer was full.
     pub(crate) beside: bool,
+    /// Says that the session lives, on the rank that made the files.
+    _lock: Option<Locked>,
 }
 
 /// The numbers of pairs: two take turns when one is flushed in the background, and two are beside
@@ -94,27 +96,34 @@ impl Session {
         let name = PairName { file: self.file, lanes: self.lanes, slot };
         let paths = ["meta", "data"].map(|kind| self.stem.path(&self.dir, name, kind));
         let made = match self.lane {
-            0 => paths.iter().try_for_each(|path| self.create(base, path)),
-            _ => Ok(()),
+            0 => self.made(base, &paths),
+            _ => Ok(None),
         };
-        base.agree(made)?;
+        let lock = base.agree(made)?;
         let opened = self.open(base, paths, (self.lane, self.lanes));
-        base.agree(opened)
+        Ok(Pair { _lock: lock, ..base.agree(opened)? })
+    }
+
+    /// Makes the files of a pair, and takes the lock of the first: what others know a living session by.
+    fn made(&self, base: &Base, [meta, data]: &[PathBuf; 2]) -> Result<Option<Locked>> {
+        let lock = lock(&base.path, &self.create(base, meta)?)?;
+        self.create(base, data)?;
+        Ok(lock)
     }
 
     /// Makes a file in the burst buffer. Another dataset that had made the directory removes it
     /// when it finds it empty, perhaps just now.
-    fn create(&self, base: &Base, path: &Path) -> Result<()> {
+    fn create(&self, base: &Base, path: &Path) -> Result<Arc<dyn File>> {
         const ATTEMPTS: usize = 20;
         for _ in 1..ATTEMPTS {
             match base.store.create(path, CreateMode::Truncate) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     base.store.create_dir(&self.dir)?;
                 }
-                made => return Ok(made.map(drop)?),
+                made => return Ok(made?),
             }
         }
-        Ok(base.store.create(path, CreateMode::Truncate).map(drop)?)
+        Ok(base.store.create(path, CreateMode::Truncate)?)
     }
 
     /// Makes a pair of logs beside the classic file, for this rank alone. Independent.
@@ -122,10 +131,9 @@ impl Session {
         let name = PairName { file: self.rank, lanes: 1, slot };
         let dir = absolute(&directory_of(&base.path));
         let paths = ["meta", "data"].map(|kind| self.stem.path(&dir, name, kind));
-        for path in &paths {
-            base.store.create(path, CreateMode::Truncate)?;
-        }
-        Ok(Pair { beside: true, ..self.open(base, paths, (0, 1))? })
+        let lock = lock(&base.path, &base.store.create(&paths[0], CreateMode::Truncate)?)?;
+        base.store.create(&paths[1], CreateMode::Truncate)?;
+        Ok(Pair { beside: true, _lock: lock, ..self.open(base, paths, (0, 1))? })
     }
 
     fn open(&self, base: &Base, paths: [PathBuf; 2], (lane, lanes): (u32, u32)) -> Result<Pair> {
@@ -147,6 +155,7 @@ impl Session {
             files,
             is_shared: lanes > 1,
             beside: false,
+            _lock: None,
         })
     }
 
@@ -209,6 +218,16 @@ impl Pair {
     }
 }
 
+/// Takes the lock of a metadata log of this file.
+pub(super) fn lock(path: &Path, meta: &Arc<dyn File>) -> Result<Option<Locked>> {
+    Locked::take(meta)?.map_err(|_| {
+        let why = "another program, or another dataset of this one, writes to it through a burst buffer, whose \
+                   logs have one writer at a time"
+            .to_string();
+        Error::Writers { path: path.to_path_buf(), why }
+    })
+}
+
 /// Makes the directory. Gives whether it is new, and files of logs that have nothing left to give.
 fn prepare(base: &Base, dir: &Path) -> Result<(bool, Vec<PathBuf>)> {
     let store = &*base.store;
@@ -221,6 +240,7 @@ fn prepare(base: &Base, dir: &Path) -> Result<(bool, Vec<PathBuf>)> {
         dirs.push(directory_of(&base.path));
     }
     let found = Found::look(store, &base.path, &dirs)?;
+    found.require_dead(store, &base.path)?;
     if !found.unfinished().is_empty() && !base.hints.burst_overwrite.is_on() {
         let why = format!(
             "{} has logs of a session that did not end, with data that are not in the file: `esker \

@@ -32,6 +32,7 @@ impl Dataset {
             && let Some(found) = chunked.cuts().find(slabs, frame)
             && let Some(checked) = self.cut_before(chunked, id, grid, purpose, found)
         {
+            self.require_begun_for(id, var, checked.records, purpose)?;
             return Ok(checked);
         }
         let name = || self.header.schema.variable(id).map_or("", |v| &*v.name).to_string();
@@ -79,6 +80,7 @@ impl Dataset {
         if elements.checked_mul(grid.size).is_none_or(|bytes| bytes > i64::MAX as u64) {
             return Err(refuse(SelectionError::TooLarge));
         }
+        self.require_begun_for(id, var, needed, purpose)?;
         extent.finish();
         if let Some((slabs, frame)) = &list
             && let Some(record) = Memo::record_of(slabs, frame)
@@ -89,6 +91,20 @@ impl Dataset {
         }
         let (parts, gaps, whole_records) = (None, Vec::new(), None);
         Ok(Checked { elements, records: needed, extent, whole_records, parts, gaps })
+    }
+
+    /// Fails for a read of records that nobody has begun to write.
+    fn require_begun_for(
+        &self,
+        id: VarId,
+        var: &ChunkedVar,
+        records: u64,
+        purpose: Purpose,
+    ) -> Result<()> {
+        match purpose {
+            Purpose::Read => self.require_begun(id, var, records),
+            Purpose::Write { .. } => Ok(()),
+        }
     }
 
     /// What a selection is whose list of blocks was cut before, for this variable or one like it;

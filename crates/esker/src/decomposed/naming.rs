@@ -26,7 +26,8 @@ pub(super) fn marks(schema: &Schema) -> Option<(String, u64)> {
 
 /// The schema of the classic file of this name; `None` if it is none that can be read.
 fn schema_at(store: &dyn Store, path: &Path) -> Option<Schema> {
-    let file = store.open(path, Access::Read).ok()?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let file = store.enclosed(folder).ok()?.open(path, Access::Read).ok()?;
     Some(read_header(path, &*file).ok()?.0.schema)
 }
 

@@ -334,7 +334,9 @@ impl Spread {
 
     fn open_at(&self, number: usize, path: &Path, hidden: bool) -> Stored<Sub> {
         let access = if self.writable { Access::ReadWrite } else { Access::Read };
-        let file = self.store.open(path, access)?;
+        // No link is a sub-file: they lie beside the file that names them.
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        let file = self.store.enclosed(folder)?.open(path, access)?;
         let header = match read_header(path, &*file) {
             Ok((header, _)) => header,
             Err(Error::Store(error)) => return Err(error),

@@ -15,10 +15,12 @@ mod kill;
 mod model;
 mod mpi;
 mod parallel;
+mod promises;
 mod scenario;
 mod sparse;
 mod strides;
 mod subfiles;
+mod subfiles_power;
 
 /// Counts for each thread by itself, so that tests may run side by side.
 #[global_allocator]

@@ -92,6 +92,10 @@ impl Store for Mortal {
     fn sync_names(&self, path: &Path) -> Result<()> {
         LocalStore.sync_names(path)
     }
+
+    fn enclosed(&self, _: &Path) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(self.clone()))
+    }
 }
 
 impl File for MortalFile {

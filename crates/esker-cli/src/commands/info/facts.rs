@@ -26,6 +26,8 @@ pub(in crate::commands) struct Facts<'a> {
     pub(super) variables: Vec<VariableFacts<'a>>,
     /// What it is made of, if it is a container.
     pub(super) container: Option<ContainerFacts>,
+    /// What a reader has to know.
+    pub(super) notes: Vec<String>,
     /// The decomposition maps, each with how many of the variables it is for.
     pub(super) maps: Vec<(Decomposition, usize)>,
     /// The graphs of variables: name, vertices, edges and links of each; or why they cannot be read.
@@ -151,6 +153,7 @@ impl<'a> Facts<'a> {
         let missing = graphs.as_ref().map_or_else(|_| Vec::new(), |(_, missing)| missing.clone());
         Ok(Facts {
             container,
+            notes: dataset.notes().to_vec(),
             path: path.display().to_string(),
             schema,
             numrecs: header.numrecs,
@@ -218,6 +221,9 @@ impl<'a> Facts<'a> {
         document["layout"] = Value::from(if self.container.is_some() { "log" } else { "classic" });
         if let Some(facts) = &self.container {
             document["container"] = container(facts);
+        }
+        if !self.notes.is_empty() {
+            document["notes"] = json!(self.notes);
         }
         if let Some((raw, stored)) = self.chunked() {
             let ratio = ratio(stored, raw).map(form::float);

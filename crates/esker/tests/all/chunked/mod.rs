@@ -7,4 +7,6 @@ mod lists;
 mod lossy;
 mod owners;
 mod room;
+mod tables;
 mod valid;
+mod writers;
