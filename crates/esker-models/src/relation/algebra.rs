@@ -1,7 +1,5 @@
 //! Inverted, composed, thinned: each rank has its share of the result.
 
-use std::collections::BTreeMap;
-
 use esker_comm::{Communicator, CommunicatorExt};
 
 use super::Relation;
@@ -71,18 +69,31 @@ impl Relation {
         let far = other.fetch(comm, &between)?;
         let mut offsets = vec![0];
         let (mut indices, mut weights) = (Vec::new(), Vec::new());
+        let mut reached: Vec<(u64, f64)> = Vec::new();
         for at in 0..self.offsets.len().saturating_sub(1) {
-            let mut reached: BTreeMap<u64, f64> = BTreeMap::new();
+            reached.clear();
             for (place, step) in self.row(at).iter().enumerate() {
                 let first = self.row_weights(at).map_or(1.0, |w| w[place]);
                 let Ok(row) = between.binary_search(step) else { continue };
                 for (place, to) in far.row(row).iter().enumerate() {
                     let second = far.row_weights(row).map_or(1.0, |w| w[place]);
-                    *reached.entry(*to).or_default() += first * second;
+                    reached.push((*to, first * second));
                 }
             }
-            indices.extend(reached.keys());
-            weights.extend(reached.values());
+            // Stable, so that sums are taken in the order of the ways.
+            reached.sort_by_key(|(to, _)| *to);
+            let begin = indices.len();
+            for (to, weight) in &reached {
+                match weights.last_mut() {
+                    Some(sum) if indices.len() > begin && indices.last() == Some(to) => {
+                        *sum += weight
+                    }
+                    _ => {
+                        indices.push(*to);
+                        weights.push(*weight);
+                    }
+                }
+            }
             offsets.push(indices.len() as u64);
         }
         let (rows, columns, first) = (self.rows, other.columns, self.first);

@@ -172,7 +172,8 @@ pub(super) fn esmf(ds: &mut Dataset) -> Result<Shared> {
 fn ragged(ds: &mut Dataset, var: VarId, start: i64, nodes: u64, faces: u64) -> Result<Relation> {
     let comm = ds.comm().clone();
     let counts = share_of(ds, "numElementConn", faces)?;
-    let own: u64 = counts.iter().map(|n| *n as u64).sum();
+    // No more than a file can have, so that the ranks' sum has a number.
+    let own = counts.iter().fold(0u64, |sum, n| sum.saturating_add(*n as u64)).min(1 << 48);
     let mut before = [own];
     comm.exclusive_scan(&mut before)?;
     let total = ds.shape(var)?.iter().product::<u64>();
