@@ -12,6 +12,7 @@
 
 mod attributes;
 mod comm;
+mod draft;
 mod dtype;
 mod errors;
 mod handle;
@@ -27,6 +28,8 @@ use pyo3::prelude::*;
 /// The native part of the package `esker`.
 #[pymodule]
 mod _esker {
+    #[pymodule_export]
+    use super::draft::{Draft, begin};
     #[pymodule_export]
     use super::handle::{Handle, create, open};
     #[pymodule_export]

@@ -11,10 +11,11 @@ use std::io::{self, ErrorKind};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, Stat};
 
-use crate::local::LocalFile;
+use crate::local::{LocalFile, attributes};
 use crate::{Access, CreateMode, File, FileId, Layer, LocalStore, Result, Store, StoreError};
 
 /// Files of the local file system, those below one directory without links.
@@ -101,9 +102,12 @@ impl Within {
     }
 
     fn open(&self, flags: OFlags) -> io::Result<fs::File> {
+        self.open_with(flags, Mode::from_raw_mode(0o666))
+    }
+
+    fn open_with(&self, flags: OFlags, mode: Mode) -> io::Result<fs::File> {
         // A pipe that somebody has put there would let an open wait for ever.
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        let mode = Mode::from_raw_mode(0o666);
         let opened = rustix::fs::openat(&self.directory, &self.name, flags, mode);
         let file = opened.map_err(|e| refused(&self.directory, &self.name, e.into()))?;
         let file = fs::File::from(file);
@@ -284,21 +288,25 @@ impl Store for EnclosedStore {
         self.at(path, "look-up", itself, || LocalStore.resolve(path))
     }
 
-    fn copy_permissions(&self, from: &Path, to: &Path) -> Result<()> {
-        let permissions =
-            match self.within(from).map_err(|e| StoreError::new(from, "look-up", e))? {
-                Some(within) => {
-                    within.open(OFlags::RDONLY).and_then(|f| Ok(f.metadata()?.permissions()))
-                }
-                None => fs::metadata(from).map(|found| found.permissions()),
-            };
-        let permissions = permissions.map_err(|e| StoreError::new(from, "look-up", e))?;
-        let given = permissions.clone();
-        let set = |within: &Within| within.open(OFlags::RDONLY)?.set_permissions(given);
-        self.at(to, "setting permissions", set, || {
-            fs::set_permissions(to, permissions)
-                .map_err(|e| StoreError::new(to, "setting permissions", e))
-        })
+    fn create_like(&self, path: &Path, like: &Path) -> Result<Arc<dyn File>> {
+        if !self.exists(like)? {
+            return self.create(path, CreateMode::New);
+        }
+        let create = |within: &Within| {
+            let flags = OFlags::CREATE | OFlags::EXCL | OFlags::RDWR;
+            let file = within.open_with(flags, Mode::from_raw_mode(0o600))?;
+            if let Err(error) = attributes::give(&file, like) {
+                // It is ours, and empty.
+                let _ = within.unlink(AtFlags::empty());
+                return Err(error);
+            }
+            Ok(LocalFile::shared(path, file))
+        };
+        self.at(path, "create", create, || LocalStore.create_like(path, like))
+    }
+
+    fn age(&self, path: &Path) -> Result<Option<Duration>> {
+        LocalStore.age(path)
     }
 
     fn sync_names(&self, path: &Path) -> Result<()> {

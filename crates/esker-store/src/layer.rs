@@ -3,9 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::enclosed::Rebased;
-use crate::{Access, CreateMode, File, FileId, Locking, Result, Store, StoreError};
+use crate::{
+    Access, CreateMode, File, FileId, Landing, Locking, Occupant, Result, Store, StoreError,
+};
 
 /// A store over another one.
 ///
@@ -84,8 +87,39 @@ impl<L: Layer> Store for L {
         self.below().resolve(path)
     }
 
-    fn copy_permissions(&self, from: &Path, to: &Path) -> Result<()> {
-        self.below().copy_permissions(from, to)
+    fn landing(&self, path: &Path) -> Result<Landing> {
+        let Landing { path, occupant } = self.below().landing(path)?;
+        let occupant = match occupant {
+            Occupant::Empty(file) => Occupant::Empty(self.cover(&path, file)),
+            other => other,
+        };
+        Ok(Landing { path, occupant })
+    }
+
+    fn create_like(&self, path: &Path, like: &Path) -> Result<Arc<dyn File>> {
+        let mut made = None;
+        self.change(path, "create", &mut || {
+            made = Some(self.below().create_like(path, like)?);
+            Ok(())
+        })?;
+        let nothing = || StoreError::new(path, "create", io::Error::other("it was kept back"));
+        Ok(self.cover(path, made.ok_or_else(nothing)?))
+    }
+
+    fn create_new_dir(&self, path: &Path, like: Option<&Path>) -> Result<()> {
+        self.change(path, "making the directory", &mut || self.below().create_new_dir(path, like))
+    }
+
+    fn open_trusted(&self, path: &Path, of: &Path) -> Result<Arc<dyn File>> {
+        Ok(self.cover(path, self.below().open_trusted(path, of)?))
+    }
+
+    fn exchange(&self, one: &Path, other: &Path) -> Result<()> {
+        self.change(one, "exchange", &mut || self.below().exchange(one, other))
+    }
+
+    fn age(&self, path: &Path) -> Result<Option<Duration>> {
+        self.below().age(path)
     }
 
     fn sync_names(&self, path: &Path) -> Result<()> {

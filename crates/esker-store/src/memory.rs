@@ -50,6 +50,35 @@ pub enum Unsynced<'a> {
 }
 
 impl Names {
+    fn is_dir(&self, path: &Path) -> bool {
+        let above = |name: &PathBuf| name != path && name.starts_with(path);
+        self.directories.contains(path) || self.now.keys().any(above)
+    }
+
+    /// A directory takes the name of nothing, or of a directory that is empty.
+    fn rename_dir(&mut self, from: &Path, to: &Path) -> Result<()> {
+        if self.now.keys().any(|name| name.starts_with(to)) {
+            return Err(fail(to, "rename", io::ErrorKind::DirectoryNotEmpty));
+        }
+        let moved = |name: &Path| name.strip_prefix(from).ok().map(|rest| to.join(rest));
+        let inside: Vec<PathBuf> =
+            self.now.keys().filter(|name| name.starts_with(from)).cloned().collect();
+        for name in inside {
+            if let (Some(new), Some(contents)) = (moved(&name), self.now.remove(&name)) {
+                self.now.insert(new, contents);
+            }
+        }
+        let directories = std::mem::take(&mut self.directories);
+        let clean = |name: PathBuf| match moved(&name) {
+            // `join` with nothing would end in a slash.
+            Some(_) if name == from => to.to_path_buf(),
+            Some(new) => new,
+            None => name,
+        };
+        self.directories = directories.into_iter().map(clean).collect();
+        Ok(())
+    }
+
     /// Names are what they were when they were synced, and nobody holds a lock any more.
     fn lose(&mut self) {
         self.now = self.synced.clone();
@@ -236,6 +265,9 @@ impl Store for MemoryStore {
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         let mut names = lock(&self.names);
+        if names.is_dir(from) {
+            return names.rename_dir(from, to);
+        }
         let contents = names.now.remove(from);
         let contents = contents.ok_or_else(|| fail(from, "rename", io::ErrorKind::NotFound))?;
         names.now.insert(to.to_path_buf(), contents.clone());
@@ -263,13 +295,12 @@ impl Store for MemoryStore {
     }
 
     fn is_dir(&self, path: &Path) -> Result<bool> {
-        let names = lock(&self.names);
-        let above = |name: &PathBuf| name != path && name.starts_with(path);
-        Ok(names.directories.contains(path) || names.now.keys().any(above))
+        Ok(lock(&self.names).is_dir(path))
     }
 
     fn names_in(&self, directory: &Path) -> Result<Vec<String>> {
         let names = lock(&self.names);
+        let directory = if directory == Path::new(".") { Path::new("") } else { directory };
         let here = names.now.keys().chain(&names.directories);
         let here = here.filter(|name| name.parent() == Some(directory));
         let text = here.filter_map(|name| Some(name.file_name()?.to_str()?.to_string()));
@@ -302,10 +333,6 @@ impl Store for MemoryStore {
 
     fn resolve(&self, path: &Path) -> Result<PathBuf> {
         Ok(path.to_path_buf())
-    }
-
-    fn copy_permissions(&self, _from: &Path, _to: &Path) -> Result<()> {
-        Ok(())
     }
 
     fn sync_names(&self, path: &Path) -> Result<()> {

@@ -76,11 +76,16 @@ fn a_directory_knows_its_names(store: &dyn Store, directory: &Path) {
     assert!(!store.is_dir(&directory.join("x")).expect("is_dir"), "a file is no directory");
     assert_eq!(store.names_in(directory).expect("list"), ["x", "y"]);
     assert!(store.remove_dir(directory).is_err(), "it is not empty");
+    let (other, first) = (directory.with_file_name("moved"), directory);
+    store.rename(first, &other).expect("a directory is renamed with what is in it");
+    assert!(!store.is_dir(first).expect("is_dir") && store.is_dir(&other).expect("is_dir"));
+    assert_eq!(store.names_in(&other).expect("list"), ["x", "y"]);
+    assert!(store.create_new_dir(&other, None).is_err(), "it is there");
     for name in ["y", "x"] {
-        store.remove(&directory.join(name)).expect("remove");
+        store.remove(&other.join(name)).expect("remove");
     }
-    store.remove_dir(directory).expect("remove");
-    assert!(!store.is_dir(directory).expect("is_dir"));
+    store.remove_dir(&other).expect("remove");
+    assert!(!store.is_dir(&other).expect("is_dir"));
 }
 
 fn a_file_has_the_bytes_that_were_written(store: &dyn Store, path: &Path) {

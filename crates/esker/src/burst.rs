@@ -14,6 +14,7 @@ mod recover;
 mod replay;
 mod session;
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use esker_format::Header;
@@ -69,11 +70,12 @@ struct Seen {
 
 impl Burst {
     /// Begins to log, if that is wanted. Collective.
-    pub(crate) fn start(base: &Base) -> Result<Option<Box<Burst>>> {
+    /// Who may read the file `like`, the dataset's, may read them.
+    pub(crate) fn start(base: &Base, like: &Path) -> Result<Option<Box<Burst>>> {
         if !base.hints.burst_buf.is_on() || !base.writable {
             return Ok(None);
         }
-        let session = Session::begin(base)?;
+        let session = Session::begin(base, like)?;
         let pair = session.make(base, 0)?;
         Ok(Some(Box::new(Burst {
             session,

@@ -26,7 +26,7 @@ use std::time::Instant;
 use esker_comm::{CommunicatorExt, Message};
 use esker_format::log::{Head, LogPart, Manifest, Session};
 use esker_format::{Header, Variable, inside};
-use esker_store::{Access, CreateMode, File, Lane, ReadPool, Store};
+use esker_store::{Access, File, Lane, ReadPool, Store};
 
 use crate::base::{Base, broadcast_parts};
 use crate::error::{Error, Result};
@@ -139,7 +139,9 @@ pub(crate) fn claim(store: &dyn Store, path: &Path, clobber: bool) -> Result<Pat
         }
         return Ok(store.resolve(path)?);
     }
-    if store.exists(path)? {
+    // A folder without contents may have been made for the purpose.
+    let is_empty = store.is_dir(path)? && store.names_in(path)?.is_empty();
+    if store.exists(path)? && !is_empty {
         let why = "something that is not a container has its name, and is not replaced by one";
         return Err(broken(path, why));
     }
@@ -393,7 +395,8 @@ impl Container {
         let paths = [meta_path(&base.path, &session, file), data_path(&base.path, &session, file)];
         let made = match lane {
             0 => paths.iter().try_for_each(|path| {
-                self.store.create(path, CreateMode::New)?;
+                // Who may read the mark may read all.
+                self.store.create_like(path, &base.path.join(MARK))?;
                 Ok(())
             }),
             _ => Ok(()),

@@ -168,13 +168,13 @@ impl Dataset {
         let records = header.records(file_len);
         let (committed, header) = joined(&base, file, header)?;
         let fills = vec![None; header.schema.vars.len()];
-        let burst = match options.burst {
-            true => Burst::start(&base)?,
-            false => None,
-        };
         let mut dataset = Dataset::new(base, (committed, header, records), fills, None);
         dataset.lock = lock;
         dataset.compare_tables()?;
+        let burst = match options.burst {
+            true => Burst::start(&dataset.base, &dataset.base.path)?,
+            false => None,
+        };
         dataset.stand_behind(burst);
         if writable {
             dataset.forget_uncounted()?;
@@ -405,7 +405,7 @@ impl Dataset {
             None => &self.file,
             Some(spread) => {
                 // Everybody's, before the file says how many records they have.
-                self.base.agree(spread.sync_subs().map_err(Error::from))?;
+                self.base.agree(spread.sync_all_subs(&self.base).map_err(Error::from))?;
                 spread.main()
             }
         };
@@ -422,7 +422,15 @@ impl Dataset {
         // Not before: whatever a loss of power leaves, the file counts as many records as this says.
         self.settle_records()?;
         if self.renamed {
-            self.base.by_root(|| Ok(self.base.store.sync_names(&self.base.path)?))?;
+            let has_folder = self.chunked.as_ref().is_some_and(|chunked| chunked.files.is_some());
+            self.base.by_root(|| {
+                let (store, path) = (&self.base.store, &self.base.path);
+                store.sync_names(path)?;
+                if let Some(folder) = path.parent().filter(|_| has_folder) {
+                    store.sync_names(folder)?;
+                }
+                Ok(())
+            })?;
             self.renamed = false;
         }
         Ok(())
@@ -559,7 +567,7 @@ impl Dataset {
             if old == bytes {
                 return Ok(());
             }
-            replace_header(&*self.base.store, &self.base.path, &*self.file, old, &bytes)
+            replace_header(&self.base.store, &self.base.path, &*self.file, old, &bytes)
         })?;
         self.header = header;
         if let Some(burst) = &self.burst {
@@ -594,7 +602,7 @@ impl Dataset {
             if old == bytes {
                 return Ok(());
             }
-            replace_header(&*self.base.store, &self.base.path, &**main, old, &bytes)
+            replace_header(&self.base.store, &self.base.path, &**main, old, &bytes)
         })?;
         *spread.disk() = disk;
         self.header = header;
@@ -830,10 +838,12 @@ fn joined(base: &Base, main: Arc<dyn File>, disk: Header) -> Result<(Committed, 
         what: "its sub-files".to_string(),
         source: DecompositionError::Damaged(why),
     };
+    // Whoever made it may have closed it without a sync, and its name with it.
+    let renamed = base.writable;
     let Some((schema, groups)) = Groups::expanded(&disk.schema).map_err(damaged)? else {
         let committed = Committed {
             file: main,
-            renamed: false,
+            renamed,
             container: None,
             heap: None,
             spread: None,
@@ -851,8 +861,7 @@ fn joined(base: &Base, main: Arc<dyn File>, disk: Header) -> Result<(Committed, 
     }
     let file = spread.clone();
     let spread = Some(spread);
-    let committed =
-        Committed { file, renamed: false, container: None, heap: None, spread, lock: None };
+    let committed = Committed { file, renamed, container: None, heap: None, spread, lock: None };
     Ok((committed, header))
 }
 

@@ -130,8 +130,7 @@ pub use graphs::Graphs;
 pub use hints::{Automatic, ChunkRefs, Hints, Layout};
 pub use io_thread::IoThread;
 pub use journal::{
-    clear_journal, finish_redefinition, journal_path, new_path, read_journal, remove_journal,
-    replace_header,
+    clear_journal, finish_redefinition, journal_path, read_journal, remove_journal, replace_header,
 };
 pub use log::LogDamage;
 pub use memory::MemoryLayout;
@@ -146,3 +145,4 @@ pub use report::{Phases, Report, Strategy};
 pub use request::{RequestId, Requests};
 pub use selection::Selection;
 pub use sound::overlap;
+pub use writer::require_unwritten;

@@ -7,12 +7,14 @@
 //! of Lustre and NFS), so that a file with chunked variables also says who wrote last (`__chunk_writer`),
 //! which is compared before anything is changed.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use esker_format::chunked::WRITER_LEN;
-use esker_store::{File, Locked};
+use esker_store::{Access, File, Locked, Store};
 
 use crate::base::{Base, broadcast_parts};
+use crate::chunked::classic_of;
 use crate::container::identity;
 use crate::error::{Error, Result};
 
@@ -68,6 +70,25 @@ pub(crate) fn busy(base: &Base, last: Option<[u8; WRITER_LEN]>) -> Error {
 /// no locks.
 pub(crate) fn lock(base: &Base, file: &Arc<dyn File>) -> Result<Option<Locked>> {
     Locked::take(file)?.map_err(|_| busy(base, None))
+}
+
+/// Fails if somebody has the file open for writing who must be the only one: what is written would be lost if
+/// the file were replaced now. For tools that replace files; creating a dataset does this by itself.
+pub fn require_unwritten(store: &dyn Store, path: &Path) -> Result<()> {
+    let path = classic_of(store, path)?;
+    // Containers have as many writers as there are.
+    if !store.exists(&path)? || store.is_dir(&path)? {
+        return Ok(());
+    }
+    match Locked::take(&store.open(&path, Access::ReadWrite)?)? {
+        Ok(_) => Ok(()),
+        Err(_) => {
+            let why = "a program, or another dataset of this one, has it open for writing, and would lose what \
+                       it writes if it were replaced now"
+                .to_string();
+            Err(Error::Writers { path, why })
+        }
+    }
 }
 
 /// Fails if another file has the dataset's name by now: what is written goes nowhere.

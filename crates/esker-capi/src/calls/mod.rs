@@ -1,6 +1,7 @@
 //! The functions that stand alone, under their names without the prefix. The table says their
 //! signatures; each is `unsafe` because its pointers and handles are as C says.
 
+mod cdl;
 mod define;
 mod graph;
 mod inquire;
@@ -8,6 +9,7 @@ mod lifecycle;
 mod text;
 mod wait;
 
+pub(crate) use cdl::*;
 pub(crate) use define::*;
 pub(crate) use graph::*;
 pub(crate) use inquire::*;

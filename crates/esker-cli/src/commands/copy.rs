@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use esker::{Alignment, Layout, Version};
+use esker_text::shown_path;
 use esker_tools::Unseen;
 use esker_tools::copy::{self, Copied, CopyError, CopyOptions, DimRange};
 use esker_tools::refs::{Form, RefsError, RefsOptions, Written};
@@ -183,7 +184,7 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
         return Ok(Outcome::Good);
     }
     for (name, before, after) in &copied.converted {
-        let output = arguments.output.display();
+        let output = shown_path(&arguments.output);
         say(format_args!("esker: {output}: {name} is of type {after} here, {before} before"));
     }
     if let Some(references) = &references {
@@ -203,7 +204,7 @@ fn references(arguments: &Arguments, form: Form) -> Result<Written, Failure> {
     esker_tools::refs::write(output, None, &options, &mut Unseen).map_err(|error| {
         let why = match error {
             RefsError::Exists { path } => {
-                format!("{} exists already (-O replaces it)", path.display())
+                format!("{} exists already (-O replaces it)", shown_path(&path))
             }
             error => error.to_string(),
         };

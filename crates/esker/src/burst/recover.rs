@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use esker_store::{Access, LocalStore, Store};
+use esker_store::{Access, Leftover, LocalStore, Store, leftovers};
 
 use super::found::Found;
 use super::names::directory_of;
@@ -94,6 +94,9 @@ pub struct Recovery {
     /// Sub-files that are missing or not whole, and why. Nothing is written to a dataset that has
     /// such: what they had is nowhere else, and zeros would hide it.
     pub subfiles: Vec<(PathBuf, String)>,
+    /// Files beside it that have not taken its name: what processes that died have left, or others make
+    /// just now. They are no part of it, and stay.
+    pub leftovers: Vec<Leftover>,
 }
 
 impl Recovery {
@@ -118,7 +121,8 @@ pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions) -> Result<Recov
     if !options.look_only {
         found.require_dead(store, &path)?;
     }
-    let mut recovery = Recovery { logs: found.logs.len() as u64, ..Recovery::default() };
+    let (logs, leftovers) = (found.logs.len() as u64, leftovers(store, &path)?);
+    let mut recovery = Recovery { logs, leftovers, ..Recovery::default() };
     let open = OpenOptions { burst: false, ..OpenOptions::new() }.store(options.store.clone());
     if !look_at_subfiles(&Dataset::open_with(&path, open.clone())?, options, &mut recovery)? {
         return Ok(recovery);

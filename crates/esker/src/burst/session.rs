@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use esker_comm::{CommunicatorExt, Message};
 use esker_format::log::Head;
-use esker_store::{Access, CreateMode, File, Lane, Locked};
+use esker_store::{Access, File, Lane, Locked};
 
 use super::found::Found;
 use super::names::{PairName, Stem, absolute, directory_of};
@@ -29,6 +29,8 @@ pub(crate) struct Session {
     rank: u32,
     /// Whether this rank made the directory.
     made_dir: bool,
+    /// The dataset's file before it has its name.
+    like: PathBuf,
 }
 
 /// A log that this rank appends to.
@@ -54,7 +56,7 @@ pub(crate) const BESIDE: u32 = 2;
 
 impl Session {
     /// Makes sure that the logs can be made, and deals with those that are there. Collective.
-    pub(crate) fn begin(base: &Base) -> Result<Session> {
+    pub(crate) fn begin(base: &Base, like: &Path) -> Result<Session> {
         let comm = &base.comm;
         let rank = comm.rank() as u32;
         let (node_rank, node_size, first) = match comm.size() {
@@ -88,7 +90,7 @@ impl Session {
             false => (rank, 0, 1),
         };
         let stem = Stem::of(&base.path);
-        Ok(Session { dir, stem, head, file, lane, lanes, rank, made_dir })
+        Ok(Session { dir, stem, head, file, lane, lanes, rank, made_dir, like: like.to_path_buf() })
     }
 
     /// Makes a pair of logs in the burst buffer. Collective.
@@ -116,14 +118,30 @@ impl Session {
     fn create(&self, base: &Base, path: &Path) -> Result<Arc<dyn File>> {
         const ATTEMPTS: usize = 20;
         for _ in 1..ATTEMPTS {
-            match base.store.create(path, CreateMode::Truncate) {
+            match self.create_log(base, path) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     base.store.create_dir(&self.dir)?;
                 }
                 made => return Ok(made?),
             }
         }
-        Ok(base.store.create(path, CreateMode::Truncate)?)
+        Ok(self.create_log(base, path)?)
+    }
+
+    /// Makes a file that has values of the dataset, so that who may not read that may not read it. Its name can
+    /// be guessed, so what has it (a log that has nothing left to give, or a link that somebody put there) is
+    /// removed and not written to.
+    fn create_log(&self, base: &Base, path: &Path) -> esker_store::Result<Arc<dyn File>> {
+        let store = &*base.store;
+        // The dataset has taken its name since, unless it is being created.
+        let like = if store.exists(&self.like)? { &self.like } else { &base.path };
+        match store.create_like(path, like) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                store.remove(path)?;
+                store.create_like(path, like)
+            }
+            made => made,
+        }
     }
 
     /// Makes a pair of logs beside the classic file, for this rank alone. Independent.
@@ -131,8 +149,8 @@ impl Session {
         let name = PairName { file: self.rank, lanes: 1, slot };
         let dir = absolute(&directory_of(&base.path));
         let paths = ["meta", "data"].map(|kind| self.stem.path(&dir, name, kind));
-        let lock = lock(&base.path, &base.store.create(&paths[0], CreateMode::Truncate)?)?;
-        base.store.create(&paths[1], CreateMode::Truncate)?;
+        let lock = lock(&base.path, &self.create_log(base, &paths[0])?)?;
+        self.create_log(base, &paths[1])?;
         Ok(Pair { beside: true, _lock: lock, ..self.open(base, paths, (0, 1))? })
     }
 

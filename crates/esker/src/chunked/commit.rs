@@ -313,9 +313,13 @@ impl Dataset {
             chunked.note_records(*id, *count);
         }
         chunked.grown = false;
+        let counted = self.counted();
+        let Some(chunked) = &self.chunked else { return Ok(()) };
         let mut header = self.header.clone();
         for (id, var) in chunked.sound().filter(|(_, var)| var.grid().has_records) {
-            let put = put_records(&mut header.schema, id, var.anchor.records);
+            // Never more than the file counts, which would be taken for damage.
+            let records = var.anchor.records.min(counted);
+            let put = put_records(&mut header.schema, id, records);
             put.map_err(|e| self.base.schema_error(e))?;
         }
         self.base.by_root(|| {

@@ -240,6 +240,9 @@ impl Examination<'_> {
             }
         }
         let (chunks, seal) = (found.grid().chunks(records), found.chain().seal());
+        let (place, len) = found.chain().head();
+        let end = place.saturating_add(len);
+        self.pieces.push(Piece { var, file: 0, place, end, chunk: None });
         for known in &blocks {
             let end = known.at.saturating_add(Block::bytes(known.block.count));
             let place = (0, known.at, end);

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use esker_comm::{Communicator, CommunicatorExt, SelfComm};
 use esker_format::chunked::{FILES, FileHead};
 use esker_format::{Owner, Schema, Values, inside};
-use esker_store::{Access, CreateMode, File, ReadPool, Store, StoreError};
+use esker_store::{Access, File, ReadPool, Store, StoreError};
 
 use super::tables::{HeapFile, Trouble};
 use crate::base::Base;
@@ -224,7 +224,8 @@ impl SubFiles {
         let path = self.data_path(number);
         let file = match self.store.exists(&path)? {
             true => self.store.open(&path, Access::ReadWrite)?,
-            false => self.store.create(&path, CreateMode::New)?,
+            // Who may read the classic file may read this one.
+            false => self.store.create_like(&path, &self.path)?,
         };
         let found = first_bytes(&*file)?;
         let head = self.head(number);
@@ -300,14 +301,14 @@ pub(crate) fn put_stem(schema: &mut Schema, stem: &str) -> Result<(), esker_form
     schema.put_attr(Owner::Global, FILES, Values::from(stem))
 }
 
-/// The file of a dataset's tables, which is made if there is none.
-pub(crate) fn tables_file(base: &Base, stem: &str) -> Result<Arc<dyn File>> {
+/// The file of a dataset's tables, which is made if there is none, readable by whom `like` is.
+pub(crate) fn tables_file(base: &Base, stem: &str, like: &Path) -> Result<Arc<dyn File>> {
     let path = base.path.with_file_name(format!("tables.{stem}"));
     let store = enclosed(&*base.store, &base.path)?;
     if store.exists(&path)? {
         return Ok(store.open(&path, Access::ReadWrite)?);
     }
-    let file = store.create(&path, CreateMode::New)?;
+    let file = store.create_like(&path, like)?;
     file.write_at(0, &FileHead { stem: stem.to_string(), number: 0 }.encode())?;
     Ok(file)
 }

@@ -55,16 +55,23 @@ impl Dataset {
         };
         let mut extent = Extent::new(grid.size);
         let (mut elements, mut needed) = (0u64, 0);
+        let is_read = matches!(purpose, Purpose::Read);
+        let begun = chunked.begun();
         let cut = selection.each_within(&shape, dim_name, |slab, product| {
             if grid.has_records {
                 let last = slab.start[0] + (slab.count[0] - 1) * slab.stride_of(0);
                 needed = needed.max(last + 1);
+            }
+            if is_read && needed > begun {
+                // Before so many chunks are looked at one by one.
+                return Err(SelectionError::TooLarge);
             }
             let placed = chunked.space.cut(id, grid, &slab, elements, &mut extent);
             placed.ok_or(SelectionError::TooLarge)?;
             elements = elements.checked_add(product).ok_or(SelectionError::TooLarge)?;
             Ok(())
         });
+        self.require_begun_for(id, var, needed, purpose)?;
         cut.map_err(|source| {
             refuse(match source {
                 // What there is of records, not what there may be.
@@ -80,7 +87,6 @@ impl Dataset {
         if elements.checked_mul(grid.size).is_none_or(|bytes| bytes > i64::MAX as u64) {
             return Err(refuse(SelectionError::TooLarge));
         }
-        self.require_begun_for(id, var, needed, purpose)?;
         extent.finish();
         if let Some((slabs, frame)) = &list
             && let Some(record) = Memo::record_of(slabs, frame)

@@ -117,8 +117,9 @@ impl Dataset {
         if mending {
             return Ok(());
         }
+        self.grow_together(records)?;
         self.note_records(puts);
-        self.grow_together(records)
+        Ok(())
     }
 
     /// Brings pieces to the owners of chunks and these into the heap. Collective.

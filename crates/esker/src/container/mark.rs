@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use esker_format::inside;
-use esker_store::{CreateMode, Store};
+use esker_store::{CreateMode, Store, named_path};
 
 use super::names::MARK;
 use super::{broken, identity, read_all};
@@ -59,7 +59,12 @@ impl Mark {
     pub(crate) fn write(store: &dyn Store, path: &Path) -> Result<()> {
         let text = format!("{BEFORE}{:016x}{BEHIND}", identity());
         let draft = path.join(format!("{MARK}-{:016x}", identity()));
-        let file = store.create(&draft, CreateMode::New)?;
+        // One that grows to replace another is read by whom that was.
+        let replaced = named_path(path).join(MARK);
+        let file = match store.exists(&replaced)? {
+            true => store.create_like(&draft, &replaced)?,
+            false => store.create(&draft, CreateMode::New)?,
+        };
         // It is synced with the first version that is: before that nothing is promised.
         let written = file.write_at(0, text.as_bytes());
         let renamed = written.and_then(|()| store.rename(&draft, &path.join(MARK)));

@@ -8,9 +8,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use esker_format::log::{Manifest, Promise, PromiseSlot};
-use esker_store::{Access, CreateMode, File, Store};
+use esker_store::{Access, File, Store};
 
-use super::names::promises_path;
+use super::names::{MARK, promises_path};
 use crate::error::Result;
 
 /// Empty slots at the end that are passed over: nobody leaves so many.
@@ -73,11 +73,11 @@ impl Promises {
 
 /// Makes the file of promises, if there is none.
 pub(super) fn prepare(store: &dyn Store, path: &Path) -> Result<()> {
-    let path = promises_path(path);
+    let (mark, path) = (path.join(MARK), promises_path(path));
     let file = match store.exists(&path)? {
         true => store.open(&path, Access::ReadWrite)?,
         // Another writer may be making it.
-        false => match store.create(&path, CreateMode::New) {
+        false => match store.create_like(&path, &mark) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
             made => made?,
         },

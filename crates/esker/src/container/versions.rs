@@ -5,7 +5,7 @@ use std::path::Path;
 
 use esker_format::inside;
 use esker_format::log::{Manifest, Promise, PromiseSlot};
-use esker_store::{Access, CreateMode, Store};
+use esker_store::{Access, Store};
 
 use super::mark::Mark;
 use super::names::{MARK, promises_path, version_path};
@@ -225,7 +225,7 @@ pub(crate) fn publish(
     }
     let draft = container.join("versions").join(format!("draft-{:016x}", identity()));
     let bytes = manifest.encode();
-    let file = store.create(&draft, CreateMode::New)?;
+    let file = store.create_like(&draft, &container.join(MARK))?;
     let written = file.write_at(0, &bytes).and_then(|()| match durable {
         true => file.sync(),
         false => Ok(()),

@@ -4,7 +4,6 @@
 //!
 //! `ESKER_POWER_CUTS=100000 cargo test -p esker --test all subfiles_power:: -- --nocapture` tries more of them.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -124,6 +123,8 @@ fn create(
     let map = def.add_decomposition(&[y, x], &mine)?;
     def.add_decomposed_var("t", ExternalType::Int, &[time], map)?;
     def.put_attr(Owner::Global, "creation", creation as i32)?;
+    // As long as what takes its place: the header has no room for more.
+    def.put_attr(Owner::Global, "title", "the one")?;
     Ok(def.enddef()?)
 }
 
@@ -262,13 +263,21 @@ fn judge(store: &MemoryStore, expected: &Expected, what: &str, tally: &mut Tally
         let read = ds.get::<i32>(t, &Selection::slab(&[record, 0, 0], &[1, ROWS, COLUMNS]));
         let values = match read {
             Ok(values) => values,
+            // Where nothing was ever promised, anything may be missing.
+            Err(_) if expected.promised.is_none() => continue,
             // What was not promised may be missing, and that is told.
-            Err(_) if record >= least && !faults.is_empty() => {
+            Err(error)
+                if record >= least
+                    && (!faults.is_empty() || error.to_string().contains("was cut short")) =>
+            {
                 tally.told += 1;
                 continue;
             }
             Err(error) => panic!("{what}: record {record} of {least}: {error}; {faults:?}"),
         };
+        if expected.promised.is_none() {
+            continue;
+        }
         let all = (0..ROWS).flat_map(|row| (0..COLUMNS).map(move |column| (row, column)));
         for ((row, column), found) in all.zip(values) {
             if column >= OWNED {
@@ -299,19 +308,25 @@ fn goes_on(store: &MemoryStore, what: &str) {
     }
     drop(ds);
     let options = RecoverOptions::new().dir("/run").store(Arc::new(store.clone()));
-    let recovery = esker::recover(PATH, &options).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let recovery = match esker::recover(PATH, &options) {
+        // The journal of a dataset that never took its name: it can be read, and whoever wants to
+        // write is told what to do.
+        Err(error) if error.to_string().contains("a redefinition was interrupted") => return,
+        recovery => recovery.unwrap_or_else(|e| panic!("{what}: {e}")),
+    };
     assert!(recovery.is_complete(), "{what}: {recovery:?}");
     let options = OpenOptions::new().writable(true).store(Arc::new(store.clone()));
     let mut ds = Dataset::open_with(PATH, options).unwrap_or_else(|e| panic!("{what}: {e}"));
     assert_eq!(ds.hidden_subfiles(), [], "{what}");
-    ds.amend(|schema| schema.put_attr(Owner::Global, "last", "here".into()))
+    ds.amend(|schema| schema.put_attr(Owner::Global, "title", "at last".into()))
         .unwrap_or_else(|e| panic!("{what}: {e}"));
     ds.sync().unwrap_or_else(|e| panic!("{what}: {e}"));
     ds.close().unwrap_or_else(|e| panic!("{what}: {e}"));
     store.lose_power();
     let options = OpenOptions::new().store(Arc::new(store.clone()));
     let ds = Dataset::open_with(PATH, options).unwrap_or_else(|e| panic!("{what}: {e}"));
-    assert!(ds.schema().attr(Owner::Global, "last").is_some(), "{what}");
+    let title = ds.schema().attr(Owner::Global, "title").and_then(|v| v.text());
+    assert_eq!(title.as_deref(), Some("at last"), "{what}");
     assert_eq!(ds.subfile_faults(), [], "{what}");
 }
 
@@ -357,7 +372,7 @@ fn cut(seed: u64, tally: &mut Tally) {
                  {operations:?}"
             );
             judge(&store, &expected, &what, tally);
-            if store.exists(Path::new(PATH)).unwrap() {
+            if expected.promised.is_some() {
                 goes_on(&store, &what);
             }
         }

@@ -46,8 +46,8 @@ fn text(
     }
     for lost in &recovery.lost_versions {
         let was = match lost.synced {
-            Some(true) => " It had been synced.",
-            Some(false) => " It had been closed, not synced.",
+            Some(true) => ", which had been synced",
+            Some(false) => ", which had been closed, not synced",
             None => "",
         };
         let what = printable(&lost.what);
@@ -55,7 +55,7 @@ fn text(
             Some(lacks) => (depth.bad("lost"), format!("what is missing: {}", printable(lacks))),
             None => (depth.good("found"), "everything that it had is there".to_string()),
         };
-        writeln!(screen, "{name}: {word}: version {}: {what}.{was} {rest}", lost.version)?;
+        writeln!(screen, "{name}: {word}: version {}{was}: {what}; {rest}", lost.version)?;
     }
     for fault in &recovery.faults {
         let kind = match fault.committed {

@@ -272,7 +272,8 @@ fn a_journal_says_which_header_the_file_has() {
         assert_eq!(codes(&report), expected, "{:?}", report.findings);
     }
     let store = store_with(&file);
-    put(&store, &esker::new_path(Path::new(NAME)), b"half a file");
+    let draft = esker_store::draft_path(Path::new(NAME), esker_store::DraftForm::New, 7);
+    put(&store, &draft, b"half a file");
     assert_eq!(codes(&check_in(&store)), [(Note, "gap"), (Warning, "leftover")]);
 }
 

@@ -27,7 +27,7 @@ pub(crate) fn ask(path: &Path) -> Peer {
         return Peer::Absent;
     }
     // On some damaged files it computes for minutes or allocates without end.
-    let bounded = "ulimit -t 1; ulimit -v 2000000; exec ncvalidator -q \"$0\"";
+    let bounded = "ulimit -t 20; ulimit -v 2000000; exec ncvalidator -q \"$0\"";
     let mut command = Command::new("sh");
     command.arg("-c").arg(bounded).arg(path).stdout(Stdio::null()).stderr(Stdio::null());
     match command.status().map(|status| status.code()) {

@@ -2,6 +2,7 @@
 
 mod failing;
 mod files;
+mod foreign;
 mod limits;
 mod lists;
 mod lossy;

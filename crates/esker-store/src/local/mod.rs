@@ -1,16 +1,22 @@
 //! The file system.
 
+pub(crate) mod attributes;
+mod landing;
+
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
 
 use crate::enclosed::{EnclosedStore, names};
 use crate::lock::outcome;
-use crate::{Access, CreateMode, File, FileId, Locking, Result, Store, StoreError};
+use crate::{
+    Access, CreateMode, File, FileId, Landing, Locking, Result, Store, StoreError, named_path,
+};
 
 /// Files of the local (or mounted) file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -68,12 +74,13 @@ impl Store for LocalStore {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        fs::rename(from, to)
-            .map_err(|e| StoreError::new(from, format!("rename to {}", to.display()), e))
+        fs::rename(from, to).map_err(|e| {
+            StoreError::new(from, format!("rename to {}", named_path(to).display()), e)
+        })
     }
 
     fn publish(&self, from: &Path, to: &Path) -> Result<()> {
-        let action = || format!("rename to {}", to.display());
+        let action = || format!("rename to {}", named_path(to).display());
         let linked = match fs::hard_link(from, to) {
             // A file system without links: the name is taken first, then the file put there.
             Err(e)
@@ -132,11 +139,79 @@ impl Store for LocalStore {
         fs::canonicalize(path).map_err(|e| StoreError::new(path, "look-up", e))
     }
 
-    fn copy_permissions(&self, from: &Path, to: &Path) -> Result<()> {
-        let permissions = fs::metadata(from).map(|m| m.permissions());
-        permissions
-            .and_then(|p| fs::set_permissions(to, p))
-            .map_err(|e| StoreError::new(to, "setting permissions", e))
+    fn landing(&self, path: &Path) -> Result<Landing> {
+        landing::landing(path).map_err(|e| StoreError::new(path, "create", e))
+    }
+
+    fn create_like(&self, path: &Path, like: &Path) -> Result<Arc<dyn File>> {
+        if !self.exists(like)? {
+            return self.create(path, CreateMode::New);
+        }
+        let file = attributes::create_private(path, like)
+            .map_err(|e| StoreError::new(path, "create", e))?;
+        if let Err(error) = attributes::give(&file, like) {
+            // It is ours, and empty.
+            let _ = fs::remove_file(path);
+            return Err(StoreError::new(
+                path,
+                "giving it the permissions of what it replaces",
+                error,
+            ));
+        }
+        LocalStore::wrap(path, Ok(file), "create")
+    }
+
+    fn create_new_dir(&self, path: &Path, like: Option<&Path>) -> Result<()> {
+        let failed = |e| StoreError::new(path, "making the directory", e);
+        let Some(like) = like else { return fs::create_dir(path).map_err(failed) };
+        fs::DirBuilder::new().mode(0o700).create(path).map_err(failed)?;
+        fs::File::open(path).and_then(|made| attributes::give(&made, like)).map_err(|error| {
+            let _ = fs::remove_dir(path);
+            failed(error)
+        })
+    }
+
+    fn open_trusted(&self, path: &Path, of: &Path) -> Result<Arc<dyn File>> {
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        let opened = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
+        let checked = opened.and_then(|file| {
+            let (found, dataset) = (file.metadata()?, fs::metadata(of)?);
+            if !found.is_file() {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no regular file"));
+            }
+            let own = rustix::process::geteuid().as_raw();
+            if ![own, dataset.uid(), 0].contains(&found.uid()) {
+                let why = format!(
+                    "it belongs to user {}, who neither is you nor owns the dataset (user {}): look at \
+                     it, and remove it if nobody knows it",
+                    found.uid(),
+                    dataset.uid()
+                );
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+            }
+            Ok(file)
+        });
+        LocalStore::wrap(path, checked, "open")
+    }
+
+    #[cfg(target_os = "linux")]
+    fn exchange(&self, one: &Path, other: &Path) -> Result<()> {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use rustix::io::Errno;
+        renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).map_err(|errno| {
+            let error = match errno {
+                Errno::INVAL | Errno::NOSYS | Errno::NOTSUP => io::ErrorKind::Unsupported.into(),
+                other => other.into(),
+            };
+            StoreError::new(other, "exchange", error)
+        })
+    }
+
+    fn age(&self, path: &Path) -> Result<Option<Duration>> {
+        let modified = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
+        let modified = modified.map_err(|e| StoreError::new(path, "look-up", e))?;
+        // A clock that was set back has no age to tell.
+        Ok(modified.elapsed().ok())
     }
 
     fn sync_names(&self, path: &Path) -> Result<()> {
