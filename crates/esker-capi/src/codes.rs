@@ -322,6 +322,7 @@ fn code_of(error: &Error) -> Code {
         Error::Buffer(_) => NC_EINSUFFBUF,
         Error::TooManyRecords { .. } => NC_EINTOVERFLOW,
         Error::BurstBuffer { .. } => NC_EBADLOG,
+        Error::Graph { .. } => NC_EINVAL,
         Error::Writers { .. } => NC_EACCESS,
         Error::Comm(_) | Error::Garbled => NC_EMPI,
         // Another rank has the code; here its sentence is all there is.

@@ -292,6 +292,8 @@ unsafe fn create_file(
         pending: Default::default(),
         put_size: 0,
         get_size: 0,
+        graph_ids: Default::default(),
+        graphs_read: None,
     };
     Ok((file, differs))
 }
@@ -394,6 +396,8 @@ unsafe fn open_file(
         pending: Default::default(),
         put_size: 0,
         get_size,
+        graph_ids: Default::default(),
+        graphs_read: None,
     };
     Ok((file, differs))
 }
