@@ -137,7 +137,7 @@ impl Budget {
         for &(step, _, bytes) in kept {
             self.sizes.learn(step, bytes);
         }
-        self.first = end == self.steps && at.is_some();
+        self.first = end == self.steps;
         (self.at, self.end) = (at, end);
         self
     }
@@ -187,15 +187,16 @@ impl Budget {
         self.items.retain(|item| (item.step, item.kind) != (step, what));
     }
 
+    /// A checkpoint that is elsewhere than was planned.
+    pub fn moved(&mut self, step: u64, what: Data, place: Place) {
+        for item in self.items.iter_mut().filter(|i| (i.step, i.kind) == (step, what)) {
+            item.place = place;
+        }
+    }
+
     /// Where the adjoint is.
     pub fn end(&self) -> u64 {
         self.end
-    }
-
-    /// After a checkpoint could not be loaded: go on from the newest that is left, or from the initial state.
-    pub fn reload(&mut self) {
-        self.queue.clear();
-        self.at = None;
     }
 
     fn free(&self) -> [u64; 2] {
