@@ -10,11 +10,8 @@ static Rounds rounds;
 
 static void check(int status, const char *what)
 {
-    if (status == NC_NOERR)
-        return;
-    fprintf(stderr, "rank %d: %s: %s\n", rank, what, nc_strerror(status));
-    MPI_Abort(MPI_COMM_WORLD, 1);
-    exit(1);
+    if (status != NC_NOERR)
+        end_job(what, nc_strerror(status));
 }
 
 static uint64_t calls_of(const Plan *plan, const Request *r)

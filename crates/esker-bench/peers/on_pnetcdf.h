@@ -7,11 +7,8 @@ static int file;
 
 static void check(int status, const char *what)
 {
-    if (status == NC_NOERR)
-        return;
-    fprintf(stderr, "rank %d: %s: %s\n", rank, what, ncmpi_strerror(status));
-    MPI_Abort(MPI_COMM_WORLD, 1);
-    exit(1);
+    if (status != NC_NOERR)
+        end_job(what, ncmpi_strerror(status));
 }
 
 static MPI_Datatype mpi_type(int type)

@@ -14,11 +14,26 @@
 
 static int rank, ranks;
 
-static void fail(const char *what)
+/* Ends the job, with a sentence: `what`, and `why` if it is not NULL. The last words of a rank that aborts
+ * can be lost with its standard error, so they go to the file that ESKER_BENCH_FAULT names too. */
+static void end_job(const char *what, const char *why)
 {
-    fprintf(stderr, "rank %d: %s\n", rank, what);
+    const char *name = getenv("ESKER_BENCH_FAULT");
+    FILE *told = name ? fopen(name, "a") : NULL;
+    FILE *to[] = {stderr, told};
+    for (int i = 0; i < 2; i++)
+        if (to[i])
+            fprintf(to[i], "rank %d: %s%s%s\n", rank, what, why ? ": " : "", why ? why : "");
+    if (told)
+        fclose(told);
+    fflush(stderr);
     MPI_Abort(MPI_COMM_WORLD, 1);
     exit(1);
+}
+
+static void fail(const char *what)
+{
+    end_job(what, NULL);
 }
 
 static void *allocate(size_t bytes)

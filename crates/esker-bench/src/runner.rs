@@ -453,7 +453,8 @@ impl Bench<'_> {
         }
         command.arg(found).arg(&plans.written).arg(file);
         command.arg(if sync { "sync" } else { "nosync" }).args(&plans.read);
-        parse(&process::output(command, limit)?)
+        let fault = plans.written.with_extension("fault");
+        parse(&process::output_of_job(command, limit, &fault)?)
     }
 }
 

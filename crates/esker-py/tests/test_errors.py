@@ -1,10 +1,12 @@
 """Errors are the exceptions that Python users expect, with the library's sentences."""
 
+import contextlib
 import errno
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 import numpy as np
@@ -20,12 +22,30 @@ def test_a_missing_file_is_file_not_found(tmp_path):
     assert caught.value.errno == errno.ENOENT and caught.value.filename.endswith("nothing.nc")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_forbidden_file_is_permission_error(path):
-    esker.create(path).close()
-    os.chmod(path, 0)
-    with pytest.raises(PermissionError):
-        esker.open(path)
+@contextlib.contextmanager
+def as_nobody():
+    """Root may read everything, so it is somebody else for a while."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+def test_a_forbidden_file_is_permission_error():
+    # Not in pytest's own folder, which nobody may look into.
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        path = os.path.join(folder, "a.nc")
+        esker.create(path).close()
+        with as_nobody():
+            esker.open(path).close()
+        os.chmod(path, 0)
+        with as_nobody(), pytest.raises(PermissionError):
+            esker.open(path)
 
 
 def test_a_directory_that_is_not_there_is_told_at_once(tmp_path):

@@ -4,20 +4,15 @@
 //! A panic or more memory than a file justifies stops it, and names the seed that does it
 //! again.
 
-#[path = "../../esker-format/tests/hostile/data.rs"]
-mod data;
-#[path = "../../esker/tests/hostile/exercise.rs"]
+#[path = "../../esker/tests/all/hostile/exercise.rs"]
 mod exercise;
-#[path = "../../esker-format/tests/hostile/memory.rs"]
-mod memory;
-#[path = "../../esker-format/tests/hostile/random.rs"]
-mod random;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use esker_store::MemoryStore;
+use esker_testkit::memory;
 use esker_tools::Unseen;
 use esker_tools::check::{CheckOptions, RepairOptions, Target, check, repair};
 

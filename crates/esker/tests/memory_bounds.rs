@@ -1,55 +1,18 @@
 //! Memory is bounded by what a rank asks for and by the configured buffers, not by the data.
 //!
-//! Everything that this program allocates is counted. Thread-ranks share the allocator, so
-//! that bounds are for all ranks together.
+//! A program of its own, because everything that it allocates is counted: thread-ranks share the
+//! allocator, so that bounds are for all ranks together, and one test runs at a time.
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use esker::{
     CreateOptions, Dataset, DimLen, ExternalType, FillMode, Hints, MemoryLayout, Requests,
     Selection, VarId,
 };
-
-struct Counting;
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-fn grown(by: usize) {
-    let live = LIVE.fetch_add(by, Ordering::Relaxed) + by;
-    PEAK.fetch_max(live, Ordering::Relaxed);
-}
-
-// SAFETY: everything is passed on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        grown(layout.size());
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        grown(layout.size());
-        unsafe { System.alloc_zeroed(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        unsafe { System.dealloc(pointer, layout) }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // While it moves there may be both.
-        grown(size);
-        let moved = unsafe { System.realloc(pointer, layout, size) };
-        LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        moved
-    }
-}
+use esker_testkit::memory;
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
+static ALLOCATOR: memory::Counting = memory::Counting;
 
 /// One test at a time, or they would count each other.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -62,15 +25,15 @@ fn alone() -> std::sync::MutexGuard<'static, ()> {
 /// Collective.
 fn peak<R>(comm: &dyn esker::Communicator, call: impl FnOnce() -> R) -> (R, usize) {
     comm.barrier().unwrap();
-    let before = LIVE.load(Ordering::Relaxed);
+    let before = memory::live_of_all();
     comm.barrier().unwrap();
     if comm.rank() == 0 {
-        PEAK.store(before, Ordering::Relaxed);
+        memory::forget_peak_of_all();
     }
     comm.barrier().unwrap();
     let result = call();
     comm.barrier().unwrap();
-    let peak = PEAK.load(Ordering::Relaxed) - before;
+    let peak = memory::peak_of_all() - before;
     comm.barrier().unwrap();
     (result, peak)
 }

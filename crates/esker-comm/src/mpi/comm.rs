@@ -436,7 +436,7 @@ mod tests {
     #[allow(unsafe_code)]
     fn a_communicator_of_the_program_is_duplicated_and_freed() {
         if super::super::found().is_none() {
-            println!("skipped: no MPI is installed");
+            esker_testkit::skip!("no MPI is installed");
             return;
         }
         let theirs = MpiComm::self_().unwrap();

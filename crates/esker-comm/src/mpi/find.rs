@@ -283,6 +283,6 @@ mod tests {
             assert!(is_mpi(&found.path), "{found:?}");
             return;
         }
-        println!("skipped: neither MPICH nor OpenMPI is installed");
+        esker_testkit::skip!("neither MPICH nor OpenMPI is installed");
     }
 }

@@ -1,7 +1,7 @@
-//! What every rank of an MPI job does, for `tests/mpi.rs`: `mpiexec -n 4 esker-ranks WHAT …`.
+//! What every rank of an MPI job does, for `tests/all/mpi.rs`: `mpiexec -n 4 esker-ranks WHAT …`.
 
 mod mortal;
-#[path = "../scenario/mod.rs"]
+#[path = "../all/scenario/mod.rs"]
 mod scenario;
 
 use std::path::{Path, PathBuf};
@@ -280,7 +280,7 @@ fn redefine(comm: &Arc<dyn Communicator>, dir: &Path) {
     }
 }
 
-/// What `tests/mpi.rs` expects at an element of a record.
+/// What `tests/all/mpi.rs` expects at an element of a record.
 fn value(step: u64, element: u64) -> f32 {
     ((step * 31 + element) % 10_007) as f32
 }

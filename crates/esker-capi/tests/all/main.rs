@@ -1,0 +1,8 @@
+//! The tests of esker-capi, one program. What they compile is in `tests/programs`.
+#![allow(missing_docs)]
+
+mod compilers;
+mod every_procedure;
+mod fortran;
+mod interface;
+mod programs;

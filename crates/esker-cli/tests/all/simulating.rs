@@ -1,0 +1,104 @@
+//! Promises of `esker simulate`.
+
+use crate::common::{good, run, shared_data};
+use serde_json::Value;
+
+fn owners(more: &[&str]) -> Vec<Value> {
+    let text = good(&[&["simulate", "owners", "--json"], more].concat());
+    let document: Value = serde_json::from_str(&text).unwrap();
+    document["results"].as_array().unwrap().clone()
+}
+
+fn number(result: &Value, name: &str) -> f64 {
+    result[name].as_f64().unwrap_or_else(|| panic!("{name} in {result}"))
+}
+
+#[test]
+fn our_rule_stands_beside_hdf5s_for_every_pattern_rank_count_and_weight() {
+    let table = good(&["simulate", "owners", "--ranks", "4,64", "--weight", "0.5,1"]);
+    let lines: Vec<&str> = table.lines().filter(|line| !line.is_empty()).collect();
+    assert!(lines[0].contains("chunks most / mean") && lines[0].contains("moved"), "{table}");
+    // A heading; seven patterns, two numbers of ranks, three rules.
+    assert_eq!(lines.len(), 1 + 7 * 2 * 3, "{table}");
+    for pattern in
+        ["checkerboard", "blocks", "misaligned", "uneven", "one-writer", "pandana", "random"]
+    {
+        for rule in ["HDF5", "weight 0.5", "weight 1"] {
+            let named = |line: &&&str| line.contains(pattern) && line.contains(rule);
+            assert_eq!(lines.iter().filter(named).count(), 2, "{pattern} {rule}: {table}");
+        }
+    }
+    assert!(!table.contains('\x1b'));
+}
+
+#[test]
+fn one_writer_keeps_two_shares_where_hdf5_leaves_it_everything() {
+    let results = owners(&["one-writer", "--ranks", "4k", "--homes", "1"]);
+    assert_eq!(number(&results[0], "bytes_most_over_mean"), 4096.0);
+    assert_eq!((&results[0]["rule"], &results[1]["rule"]), (&"hdf5".into(), &"preference".into()));
+    assert!(number(&results[1], "bytes_most_over_mean") <= 2.125);
+    assert_eq!(results[1]["owners"], 4096);
+}
+
+#[test]
+fn tens_of_thousands_of_ranks_take_seconds_and_one_home() {
+    // 256 by 256 ranks have 128 by 128 chunks in each of 8 variables.
+    let results = owners(&["checkerboard", "--ranks", "64k", "--per-rank", "2"]);
+    assert_eq!((&results[1]["ranks"], &results[1]["chunks"]), (&65_536.into(), &131_072.into()));
+    assert_eq!((&results[1]["accesses"], &results[1]["homes"]), (&524_288.into(), &1.into()));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_owners() {
+    let moved = |seed: &str| {
+        let results = owners(&["random", "--ranks", "100", "--seed", seed]);
+        (results[0]["moved_bytes"].clone(), results[1]["moved_bytes"].clone())
+    };
+    assert_eq!(moved("7"), moved("7"));
+    assert_ne!(moved("7"), moved("8"));
+}
+
+#[test]
+fn maps_of_a_model_are_patterns_too() {
+    let Some(data) = shared_data() else { return };
+    for (case, bytes) in [("f", 34_000_000.0), ("g", 9_000_000.0)] {
+        let map = data.join(format!("netcdf_classic/pnetcdf_e3sm_map_{case}_case_16p.nc"));
+        let map = map.display().to_string();
+        let results = owners(&["--map", &map, "--ranks", "4,16,40", "--chunk", "64k"]);
+        assert_eq!(results.len(), 6);
+        // The size of one record, from the model's own output.
+        let accessed = number(&results[0], "accessed_bytes");
+        assert!((accessed / bytes - 1.0f64).abs() < 0.05, "{case}: {accessed}");
+        assert_eq!(results[2]["accessed_bytes"], results[0]["accessed_bytes"]);
+        for pair in results.chunks(2) {
+            let over = |result| number(result, "bytes_most_over_mean");
+            assert!(over(&pair[1]) <= over(&pair[0]).max(2.1), "{}", pair[1]);
+        }
+    }
+}
+
+#[test]
+fn what_is_no_map_or_pattern_is_one_sentence() {
+    let wrong = run(&["simulate", "owners", "striped"]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.err.contains("the patterns are checkerboard"), "{}", wrong.err);
+    assert!(wrong.err.contains("`esker simulate owners --help`"), "{}", wrong.err);
+    let directory = tempfile::tempdir().unwrap();
+    let cdl = directory.path().join("x.cdl");
+    std::fs::write(&cdl, "netcdf x { dimensions: n = 3 ; variables: short v(n) ; }").unwrap();
+    let file = directory.path().join("x.nc").display().to_string();
+    good(&["gen", cdl.to_str().unwrap(), "-o", &file]);
+    for (file, what) in [(file.as_str(), "not a decomposition map"), ("no/such.nc", "")] {
+        let wrong = run(&["simulate", "owners", "--map", file]);
+        assert_eq!((wrong.code, wrong.out.as_str()), (Some(2), ""));
+        assert!(wrong.err.starts_with(&format!("esker: {file}: ")), "{}", wrong.err);
+        assert!(wrong.err.contains(what) && wrong.err.lines().count() == 1, "{}", wrong.err);
+    }
+}
+
+#[test]
+fn the_manual_has_a_page_of_it() {
+    let page = good(&["man", "simulate-owners"]);
+    assert!(page.contains(".SH EXAMPLES") && page.contains("checkerboard"), "{page}");
+    assert!(good(&["completions", "bash"]).contains("per-rank"));
+}

@@ -1,0 +1,4 @@
+//! The tests of esker-store, one program.
+#![allow(missing_docs)]
+
+mod suite;

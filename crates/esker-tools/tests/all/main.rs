@@ -1,0 +1,19 @@
+//! The tests of esker-tools, one program.
+#![allow(missing_docs)]
+
+mod cdl_text;
+mod check;
+mod chunked_check;
+mod copy;
+mod decomposed;
+mod diff;
+mod dump_as_ncdump;
+mod gen_as_ncgen;
+mod interop;
+mod refs;
+mod replay;
+mod texts;
+
+/// Counts for each thread by itself, so that tests may run side by side.
+#[global_allocator]
+static COUNTING: esker_testkit::memory::Counting = esker_testkit::memory::Counting;

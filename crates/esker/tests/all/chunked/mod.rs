@@ -1,0 +1,10 @@
+//! Chunked variables under attack: failing disks, dying processes, wrong arguments, odd sizes.
+
+mod failing;
+mod files;
+mod limits;
+mod lists;
+mod lossy;
+mod owners;
+mod room;
+mod valid;

@@ -1,0 +1,25 @@
+//! The tests of esker, one program. What needs a process of its own is beside this folder, with
+//! the reason at its top.
+#![allow(missing_docs)]
+
+mod burst;
+mod bytes;
+mod chunked;
+mod containers;
+mod decomposed;
+mod definitions;
+mod examples;
+mod failures;
+mod hostile;
+mod kill;
+mod model;
+mod mpi;
+mod parallel;
+mod scenario;
+mod sparse;
+mod strides;
+mod subfiles;
+
+/// Counts for each thread by itself, so that tests may run side by side.
+#[global_allocator]
+static COUNTING: esker_testkit::memory::Counting = esker_testkit::memory::Counting;
