@@ -37,6 +37,9 @@ pub struct Options {
     pub drift_limit: f64,
     /// What to do then.
     pub on_drift: OnDrift,
+    /// Whether times of steps and transfers are measured and decide how much of the disk is used. Without, the plan
+    /// depends on sizes alone, and is the same in every run.
+    pub measure: bool,
     /// Whether values that are not finite are an error.
     pub check_finite: bool,
 }
@@ -52,6 +55,7 @@ impl Default for Options {
             adjoint_every: None,
             drift_limit: 0.1,
             on_drift: OnDrift::default(),
+            measure: true,
             check_finite: true,
         }
     }

