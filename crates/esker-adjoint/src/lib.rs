@@ -56,6 +56,7 @@ mod samples;
 pub mod schedule;
 mod segment;
 mod tiers;
+mod vault;
 
 pub use error::{AdjointError, Result};
 pub use filters::Filters;
@@ -65,3 +66,4 @@ pub use model::{ArrayMut, Layout, Model, ModelError};
 pub use options::{OnDrift, Options, Report};
 pub use run::{Survey, budget, check, resume, run, survey};
 pub use segment::Kind;
+pub use vault::Vault;
