@@ -130,10 +130,10 @@ def enable(tape, store, schedule, **options):
     vault = Vault(store._options())
     tape._package_data["esker"] = _OnTape(vault)
     blocks = tape.get_blocks()
-    append_step = blocks.append_step
 
     def append_kept_step(step=None):
-        append_step(_KeptStep(vault, len(blocks.steps)) if step is None else step)
+        # An empty step is false, and pyadjoint would put one of its own in its place.
+        blocks.steps.append(_KeptStep(vault, len(blocks.steps)) if step is None else step)
 
     blocks.append_step = append_kept_step
     tape.enable_checkpointing(schedule, **options)
