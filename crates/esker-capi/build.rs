@@ -1,11 +1,13 @@
-//! Makes the exported functions, the C header, Fortran's include file and its module from the
-//! tables.
+//! Makes the exported functions, the C header, Fortran's include file and its module, and the C++
+//! classes from the tables.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 #[path = "generate/constants.rs"]
 mod constants;
+#[path = "generate/cxx.rs"]
+mod cxx;
 #[path = "generate/module.rs"]
 mod module;
 #[path = "generate/nfmpi.rs"]
@@ -18,12 +20,13 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=generate");
     println!("cargo::rerun-if-changed=src/header.h");
+    println!("cargo::rerun-if-changed=cxx");
     // The name that new programs ask for: Debian 12's, so that they run on either library.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libpnetcdf.so.0d");
     let out = std::env::var_os("OUT_DIR").unwrap_or_default();
     let out = Path::new(&out);
     let (mut exports, mut prototypes) = (String::new(), String::new());
-    for function in table::functions() {
+    for function in table::functions().into_iter().chain(table::cdl()) {
         let arguments: Vec<String> = function
             .arguments
             .iter()
@@ -80,6 +83,8 @@ fn main() {
         ("module.rs", module::exports()),
         ("pnetcdf.inc", constants::include()),
         ("pnetcdf.f90", module::source()),
+        ("pnetcdf.hpp", cxx::header()),
+        ("pnetcdf.cpp", cxx::source()),
     ] {
         if let Err(error) = std::fs::write(out.join(name), text) {
             panic!("{}: {error}", out.join(name).display());

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use esker_codec::CodecError;
 use esker_comm::CommError;
-use esker_store::StoreError;
+use esker_store::{StoreError, shown_path};
+use esker_text::shown;
 
 use crate::schedule::{Place, ScheduleError};
 
@@ -48,7 +49,7 @@ pub enum AdjointError {
         source: CodecError,
     },
     /// A checkpoint that is not what was stored.
-    #[error("the checkpoint of step {step} in {place} is damaged{}: {why}", array.as_ref().map(|a| format!(", array '{a}'")).unwrap_or_default())]
+    #[error("the checkpoint of step {step} in {place} is damaged{}: {why}", array.as_ref().map(|a| format!(", array '{}'", shown(a))).unwrap_or_default())]
     Damaged {
         /// The step.
         step: u64,
@@ -60,7 +61,10 @@ pub enum AdjointError {
         why: String,
     },
     /// A state that does not fit what is to be restored.
-    #[error("the array '{array}' was stored at step {step} as {stored}, but the model has {found}")]
+    #[error(
+        "the array '{}' was stored at step {step} as {stored}, but the model has {found}",
+        shown(array)
+    )]
     Layout {
         /// The array.
         array: String,
@@ -135,7 +139,7 @@ pub enum AdjointError {
     )]
     NoEnd,
     /// A folder that is not one of checkpoints, or another run's.
-    #[error("{}: {why}", path.display())]
+    #[error("{}: {why}", shown_path(path))]
     Folder {
         /// The folder.
         path: PathBuf,

@@ -32,6 +32,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cache;
 mod clock;
 pub mod compare;
 mod decomposed;

@@ -143,7 +143,6 @@ impl Program {
         if program.is_file() {
             return Ok(program);
         }
-        fs::create_dir_all(cache).map_err(|e| format!("{}: {e}", cache.display()))?;
         let on_system = self.compile(&program, None);
         match (on_system, self.library()) {
             (Ok(()), _) => {}
@@ -249,11 +248,4 @@ fn fingerprint(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
-}
-
-/// Where compiled programs are kept: the user's cache, or else `fallback`.
-pub(crate) fn cache_folder(fallback: &Path) -> PathBuf {
-    let of = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let cache = of("XDG_CACHE_HOME").or_else(|| of("HOME").map(|home| home.join(".cache")));
-    cache.map_or(fallback.to_path_buf(), |cache| cache.join("esker"))
 }

@@ -5,10 +5,13 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use esker_store::{Draft, LocalStore, Store};
 use thiserror::Error;
 
+use crate::cache::Cache;
 use crate::compare::first_difference;
 use crate::kernels::{DecompositionMap, Kernel, Scale};
 use crate::layout::{Layout, burst_buffer};
@@ -269,11 +272,14 @@ pub enum BenchError {
 pub fn run(options: &Options, progress: &mut dyn FnMut(&str)) -> Result<Report, BenchError> {
     let unusable = |source| BenchError::Dir { dir: options.dir.display().to_string(), source };
     fs::create_dir_all(&options.dir).map_err(unusable)?;
-    let folder = options.dir.join(format!("esker-bench-{}", std::process::id()));
-    fs::create_dir_all(&folder).map_err(unusable)?;
-    let bench = Bench { options, folder: &folder };
+    // A folder of our own in it, which goes in the end, whatever the end is.
+    let store: Arc<dyn Store> = Arc::new(LocalStore);
+    let folder = Draft::folder(&store, &options.dir.join("esker-bench"));
+    let folder = folder.map_err(|error| unusable(error.source))?;
+    let bench = Bench { options, folder: folder.path(), cache: OnceLock::new() };
     let kernels = options.kernels.iter().map(|kernel| bench.kernel(*kernel, progress)).collect();
-    fs::remove_dir_all(&folder).map_err(unusable)?;
+    drop(bench);
+    drop(folder);
     Ok(Report {
         machine: Machine::here(&options.dir),
         ranks: options.ranks,
@@ -289,6 +295,8 @@ pub fn run(options: &Options, progress: &mut dyn FnMut(&str)) -> Result<Report, 
 struct Bench<'a> {
     options: &'a Options,
     folder: &'a Path,
+    /// Where the peers' programs are, or why they cannot be there.
+    cache: OnceLock<Result<Cache, String>>,
 }
 
 impl Bench<'_> {
@@ -438,7 +446,8 @@ impl Bench<'_> {
         file: &Path,
     ) -> Result<Measurement, String> {
         let Options { ranks, sync, limit, build_peers, .. } = *self.options;
-        let found = program.find(&peer::cache_folder(&self.options.dir), build_peers)?;
+        let cache = self.cache.get_or_init(Cache::of_user).as_ref().map_err(Clone::clone)?;
+        let found = program.find(cache.path(), build_peers)?;
         let mut command = program.launch(ranks, &found);
         if let Some(folder) = library {
             command.env("LD_LIBRARY_PATH", folder);

@@ -23,6 +23,7 @@ const FORTRAN: &[(&str, &str, &str)] = &[
     ("integer", "nf_align_chunk", "-1"),
     ("integer", "nf_unlimited", "0"),
     ("integer*8", "nfmpi_unlimited", "0"),
+    ("integer*8", "nf_count_ignore", "-1_8"),
     ("integer", "nf_global", "0"),
     ("integer", "nf_max_nfiles", "1024"),
     ("integer", "nf_fatal", "1"),

@@ -20,11 +20,10 @@ pub(crate) enum State {
     Lost,
 }
 
-/// PnetCDF's three alignments; 0 where nobody has chosen.
+/// PnetCDF's two alignments: of the data section, and of the records; 0 where nobody has chosen.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Aligns {
-    pub(crate) header: u64,
-    pub(crate) variable: u64,
+    pub(crate) data: u64,
     pub(crate) records: u64,
 }
 
@@ -49,9 +48,14 @@ pub(crate) struct File {
     pub(crate) no_fill: Vec<bool>,
     /// Variables from before this define mode.
     pub(crate) old_vars: usize,
+    /// What the hints say.
+    pub(crate) hinted: Aligns,
+    /// What the last `enddef` used.
     pub(crate) aligns: Aligns,
     /// Hints of the program and the environment.
     pub(crate) info: Vec<(String, String)>,
+    /// A posted put of at most so many bytes is copied when it is posted.
+    pub(crate) copied: u64,
     pub(crate) pending: Pending,
     pub(crate) put_size: u64,
     pub(crate) get_size: u64,
@@ -179,7 +183,10 @@ impl File {
         self.no_fill.resize(define.schema().vars.len(), true);
         match define.enddef() {
             Ok(dataset) => {
-                self.put_size += dataset.header().layout.header_len;
+                // Rank 0 writes it.
+                if self.comm.rank() == 0 {
+                    self.put_size += dataset.header().layout.header_len;
+                }
                 self.state = State::Data(Box::new(dataset));
                 self.independent = false;
                 self.new = false;
@@ -192,47 +199,28 @@ impl File {
         }
     }
 
-    /// PnetCDF's rules for the alignment: the hints first, then the call's arguments, then 512
-    /// bytes for the header's extent and 4 for the rest. Once chosen it stays.
+    /// PnetCDF's rules for the alignment since 1.14: the hints first (the environment's stand
+    /// before the program's already), then this call's arguments, then 512 bytes for where the
+    /// data begin.
     fn alignment(
         &mut self,
         [header_room, v_align, record_room, r_align]: [u64; 4],
     ) -> Result<Alignment> {
         let schema = self.schema()?;
-        let size = |var: &Variable| {
-            let shape = schema.shape(var, 0);
-            shape.iter().fold(var.ty.size(), |n, len| n.saturating_mul(*len))
-        };
-        let fixed: u64 = schema
-            .vars
-            .iter()
-            .filter(|v| !schema.is_record(v))
-            .map(size)
-            .fold(0, u64::saturating_add);
-        let stripe = self.hint_number("striping_unit").unwrap_or(0);
-        let aligns = &mut self.aligns;
-        if aligns.header == 0 {
-            aligns.header = if v_align > 0 {
-                v_align
-            } else if fixed > 0 && r_align > 0 {
-                r_align
-            } else if stripe > 0 && fixed > stripe.saturating_mul(4) {
-                stripe
-            } else {
-                512
-            };
-        }
-        if aligns.records == 0 {
-            aligns.records = r_align;
-        }
+        let begins_with_records = schema.vars.iter().all(|var| schema.is_record(var));
+        let nothing = schema.vars.is_empty();
         let four = |n: u64| n.max(4).next_multiple_of(4);
-        aligns.header = four(aligns.header);
-        aligns.variable = four(aligns.variable);
-        aligns.records = four(aligns.records);
+        let choose = |hint: u64, argument: u64, default: u64| {
+            four([hint, argument].into_iter().find(|n| *n > 0).unwrap_or(default))
+        };
+        let data = choose(self.hinted.data, v_align, 512);
+        let default = if begins_with_records { 512 } else { 4 };
+        let records = choose(self.hinted.records, r_align, default);
+        self.aligns = if nothing { Aligns::default() } else { Aligns { data, records } };
         Ok(Alignment {
-            header: aligns.header,
-            variable: aligns.variable,
-            records: aligns.records,
+            header: data,
+            variable: 4,
+            records,
             header_room,
             record_room,
             never_back: true,

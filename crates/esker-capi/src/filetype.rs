@@ -51,18 +51,18 @@ pub(crate) unsafe fn call(
                 call,
                 checked,
                 |file| {
-                    let nothing = (Vec::new(), (Vec::new(), Vec::new(), 1));
+                    let nothing = (Vec::new(), (Vec::new(), Vec::new(), 1, 0));
                     let Some(filetype) = filetype else { return Ok(nothing) };
                     let external = file.variable(varid)?.ty;
                     let elements = checked_elements(external, &filetype)?;
                     if elements == 0 || (buftype.is_some() && count == 0) {
                         return Ok(nothing);
                     }
-                    let memory = memory_of(external, elements, count, buftype)?;
+                    let (memory, count) = memory_of(external, elements, count, buftype)?;
                     let size = memory.size();
                     let dense = match (buftype, call.puts()) {
                         (Some(buftype), true) => {
-                            buftype.pack(address, count as u64).map_err(|e| of_mpi(&e))?
+                            buftype.pack(address, count).map_err(|e| of_mpi(&e))?
                         }
                         (None, true) => {
                             let bytes = elements as usize * size;
@@ -96,9 +96,9 @@ pub(crate) unsafe fn call(
                             requests.push(request);
                         }
                     }
-                    Ok((requests, (dense, parts, size)))
+                    Ok((requests, (dense, parts, size, count)))
                 },
-                |requests, (mut dense, parts, size)| {
+                |requests, (mut dense, parts, size, count)| {
                     if call.puts() {
                         return Ok(());
                     }
@@ -108,7 +108,7 @@ pub(crate) unsafe fn call(
                     match buftype {
                         _ if dense.is_empty() => Ok(()),
                         Some(buftype) => {
-                            buftype.unpack(&dense, address, count as u64).map_err(|e| of_mpi(&e))
+                            buftype.unpack(&dense, address, count).map_err(|e| of_mpi(&e))
                         }
                         None => {
                             let to = address.cast::<u8>();

@@ -1,6 +1,6 @@
 /* pnetcdf.h: the C interface of PnetCDF, as Esker's libpnetcdf.so has it.
  *
- * The names and numbers are those of PnetCDF 1.12.3. The functions at the end are
+ * The names and numbers are those of PnetCDF 1.15.0. The functions at the end are
  * made from the table in crates/esker-capi/src/table.rs; do not edit this by hand.
  */
 #ifndef _PNETCDF_H
@@ -9,11 +9,11 @@
 #include <mpi.h>
 
 /* The release whose behaviour this is, and what it was built with. */
-#define PNETCDF_VERSION                  "1.12.3"
+#define PNETCDF_VERSION                  "1.15.0"
 #define PNETCDF_VERSION_MAJOR            1
-#define PNETCDF_VERSION_MINOR            12
-#define PNETCDF_VERSION_SUB              3
-#define PNETCDF_RELEASE_DATE             "February 21, 2022"
+#define PNETCDF_VERSION_MINOR            15
+#define PNETCDF_VERSION_SUB              0
+#define PNETCDF_RELEASE_DATE             "Esker"
 #define PNETCDF_ENABLE_FORTRAN           1
 #define PNETCDF_ENABLE_CXX               0
 #define PNETCDF_ERANGE_FILL              1
@@ -23,7 +23,7 @@
 #define PNETCDF_LARGE_SINGLE_REQ         0
 #define PNETCDF_NULL_BYTE_HEADER_PADDING 0
 #define PNETCDF_BYTE_SWAP_IN_PLACE       -1
-#define PNETCDF_BURST_BUFFERING          0
+#define PNETCDF_BURST_BUFFERING          1
 #define PNETCDF_THREAD_SAFE              0
 #define PNETCDF_DRIVER_NETCDF4           0
 #define PNETCDF_DRIVER_ADIOS             0
@@ -326,6 +326,9 @@ typedef int nc_type;
 #define NC_EBADLOG                       (-238)
 #define NC_EFLUSHED                      (-239)
 #define NC_EADIOS                        (-240)
+#define NC_EFSTYPE                       (-241)
+#define NC_EDRIVER                       (-242)
+#define NC_EFILEVIEW                     (-243)
 #define NC_EMULTIDEFINE                  (-250)
 #define NC_EMULTIDEFINE_OMODE            (-251)
 #define NC_EMULTIDEFINE_DIM_NUM          (-252)
@@ -350,6 +353,11 @@ typedef int nc_type;
 #define NC_EMULTIDEFINE_VAR_FILL_MODE    (-271)
 #define NC_EMULTIDEFINE_VAR_FILL_VALUE   (-272)
 #define NC_EMULTIDEFINE_CMODE            (-273)
+#define NC_EMULTIDEFINE_HINTS            (-274)
+#define NC_COUNT_IGNORE                  (-1)
+#ifndef NC_FillValue
+#define NC_FillValue                     "_FillValue"
+#endif
 #define NC_REQ_NULL                      -1
 #define NC_REQ_ALL                       -1
 #define NC_GET_REQ_ALL                   -2
@@ -363,7 +371,7 @@ typedef int nc_type;
 #define NC_BP                            0x10000
 #define NC_FORMAT_BP                     6
 #define NC_EMULTIDEFINE_FIRST            NC_EMULTIDEFINE
-#define NC_EMULTIDEFINE_LAST             NC_EMULTIDEFINE_CMODE
+#define NC_EMULTIDEFINE_LAST             NC_EMULTIDEFINE_HINTS
 #define NC_ECMODE                        NC_EMULTIDEFINE_OMODE
 #define NC_EDIMS_NELEMS_MULTIDEFINE      NC_EMULTIDEFINE_DIM_NUM
 #define NC_EDIMS_SIZE_MULTIDEFINE        NC_EMULTIDEFINE_DIM_SIZE

@@ -15,6 +15,8 @@
 //! Fortran's functions and module are made from tables too, by what is in `generate/`; the module
 //! `fortran` has what their bodies are made of.
 //!
+//! So are the C++ classes ([`CXX_HEADER`], [`CXX_SOURCE`]), which the installer compiles.
+//!
 //! MPI is the program's own: it is found in the process, so that one build serves MPICH and
 //! OpenMPI. The design note `docs/design/001-capi.md` says why things are as they are.
 //!
@@ -62,6 +64,15 @@ pub const INCLUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/pnetcdf.inc"))
 
 /// The text of `pnetcdf.f90`, the Fortran 90 module.
 pub const MODULE: &str = include_str!(concat!(env!("OUT_DIR"), "/pnetcdf.f90"));
+
+/// The text of C++'s header `pnetcdf`.
+pub const CXX_HEADER: &str = include_str!(concat!(env!("OUT_DIR"), "/pnetcdf.hpp"));
+
+/// The source of the C++ classes, which is compiled once for each MPI with [`CXX_MPI`].
+pub const CXX_SOURCE: &str = include_str!(concat!(env!("OUT_DIR"), "/pnetcdf.cpp"));
+
+/// The types of each MPI for [`CXX_SOURCE`], in place of its own `mpi.h`.
+pub const CXX_MPI: &str = include_str!("../cxx/mpi.h");
 
 pub use fortran::by_hand as fortran_by_hand;
 pub use fortran::exports as fortran_exports;

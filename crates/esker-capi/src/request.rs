@@ -17,6 +17,21 @@ pub(crate) enum Buffer {
     Flexible(i64, usize),
 }
 
+/// NC_COUNT_IGNORE: as many of a predefined datatype as the selection has elements.
+const COUNT_IGNORE: i64 = -1;
+
+impl Buffer {
+    /// Whether it is as many of the datatype of `memory` as the selection has elements.
+    pub(crate) fn is_all_of(self, memory: MemoryType) -> bool {
+        let Buffer::Flexible(COUNT_IGNORE, raw) = self else { return false };
+        // SAFETY: the handle is as C says.
+        let Ok(Some(datatype)) = (unsafe { Datatype::from_raw(raw) }) else { return false };
+        datatype.map().is_ok_and(|map| {
+            map.predefined && map.element.is_some_and(|element| memory_type(element) == memory)
+        })
+    }
+}
+
 /// What a request is made from.
 pub(crate) struct Wish {
     pub(crate) var: usize,
@@ -30,7 +45,7 @@ pub(crate) struct Wish {
 pub(crate) enum Timing {
     /// At once: a blocking call.
     Now,
-    /// At the wait, unless it must be converted: a posted call.
+    /// At the wait, unless it must be converted or is small: a posted call.
     Later,
     /// When it is posted: a buffered call.
     Copied,
@@ -135,10 +150,10 @@ impl File {
                 }
             }
         }
-        if put
-            && timing != Timing::Now
-            && (timing == Timing::Copied || !rules.is_copy(external, memory))
-        {
+        let same = rules.is_copy(external, memory);
+        // One element always: a caller may well give a copy of it.
+        let small = elements == 1 || elements * external.size() <= self.copied;
+        if put && timing != Timing::Now && (timing == Timing::Copied || small || !same) {
             let source = match &kept {
                 Some(kept) => &kept[..],
                 // SAFETY: the program's memory has these bytes.
@@ -148,14 +163,18 @@ impl File {
                 Some((counts, imap)) => gather(source, size, counts, imap),
                 None => source.to_vec(),
             };
-            let mut bytes = vec![0; (elements * external.size()) as usize];
-            let fill = values::fill_bytes(variable);
-            let report = values::encode(memory, &dense, external, &mut bytes, &fill, rules)
-                .map_err(|e| told(NC_ECHAR, e))?;
-            if !report.all_fit() {
-                code = told(NC_ERANGE, format!("variable \"{}\": {report}", variable.name));
+            let mut bytes = dense;
+            if !same {
+                let dense =
+                    std::mem::replace(&mut bytes, vec![0; (elements * external.size()) as usize]);
+                let fill = values::fill_bytes(variable);
+                let report = values::encode(memory, &dense, external, &mut bytes, &fill, rules)
+                    .map_err(|e| told(NC_ECHAR, e))?;
+                if !report.all_fit() {
+                    code = told(NC_ERANGE, format!("variable \"{}\": {report}", variable.name));
+                }
+                values::swap_in_place(&mut bytes, external.size() as usize);
             }
-            values::swap_in_place(&mut bytes, external.size() as usize);
             let bytes_len = bytes.len();
             let request = Request {
                 put,
@@ -264,16 +283,20 @@ fn together_code(comm: &dyn esker_comm::Communicator, error: &esker::Error) -> C
     crate::file::together(comm, error)
 }
 
-/// The type in memory of a call by file type, whose buffer must have as many elements.
+/// The type in memory of a call by file type, whose buffer must have as many elements, and how
+/// many of its datatype there are.
 pub(crate) fn memory_of(
     external: esker::ExternalType,
     elements: u64,
     count: i64,
     buftype: Option<Datatype>,
-) -> Result<MemoryType> {
+) -> Result<(MemoryType, u64)> {
     match buftype {
-        None => Ok(external.natural()),
-        Some(datatype) => Ok(flexible(external, elements, count, datatype)?.0),
+        None => Ok((external.natural(), elements)),
+        Some(datatype) => {
+            let (memory, derived) = flexible(external, elements, count, datatype)?;
+            Ok((memory, derived.map_or(elements, |(_, count)| count)))
+        }
     }
 }
 
@@ -322,11 +345,18 @@ fn flexible(
     datatype: Datatype,
 ) -> Result<Decoded> {
     let map = datatype.map().map_err(|e| of_mpi(&e))?;
+    if count == COUNT_IGNORE && !map.predefined {
+        return Err(told(NC_EINVAL, "NC_COUNT_IGNORE is for MPI's predefined datatypes"));
+    }
     if map.mixed {
         return Err(NC_EMULTITYPES);
     }
     let element = map.element.ok_or(NC_EUNSPTETYPE)?;
-    let count = u64::try_from(count).map_err(|_| NC_EINVAL)?;
+    let count = match count {
+        COUNT_IGNORE => elements,
+        count => u64::try_from(count)
+            .map_err(|_| told(NC_EIOMISMATCH, format!("bufcount is {count}")))?,
+    };
     if map.elements.checked_mul(count) != Some(elements) {
         let given = map.elements.saturating_mul(count);
         return Err(told(
@@ -335,11 +365,18 @@ fn flexible(
         ));
     }
     let memory = match element {
+        Element::Byte if external.size() == 1 => external.natural(),
+        element => memory_type(element),
+    };
+    Ok((memory, (!map.predefined).then_some((datatype, count))))
+}
+
+/// How the elements of a datatype lie in memory.
+fn memory_type(element: Element) -> MemoryType {
+    match element {
         Element::Char => MemoryType::Text,
         Element::I8 => MemoryType::I8,
-        Element::U8 => MemoryType::U8,
-        Element::Byte if external.size() == 1 => external.natural(),
-        Element::Byte => MemoryType::U8,
+        Element::U8 | Element::Byte => MemoryType::U8,
         Element::I16 => MemoryType::I16,
         Element::U16 => MemoryType::U16,
         Element::I32 => MemoryType::I32,
@@ -348,8 +385,7 @@ fn flexible(
         Element::U64 => MemoryType::U64,
         Element::F32 => MemoryType::F32,
         Element::F64 => MemoryType::F64,
-    };
-    Ok((memory, (!map.predefined).then_some((datatype, count))))
+    }
 }
 
 /// The lowest and highest element that a map reaches.

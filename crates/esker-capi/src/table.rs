@@ -84,6 +84,19 @@ const SINGLES: &[&str] = &[
     "int inq_nreqs(int ncid, int *nreqs)",
 ];
 
+/// Functions about the header of a CDL text, with their whole names.
+const CDL: &[&str] = &[
+    "int cdl_hdr_open(const char *filename, int *hid)",
+    "int cdl_hdr_close(int hid)",
+    "int cdl_hdr_inq_format(int hid, int *format)",
+    "int cdl_hdr_inq_ndims(int hid, int *ndims)",
+    "int cdl_hdr_inq_dim(int hid, int dimid, char **name, MPI_Offset *size)",
+    "int cdl_hdr_inq_nvars(int hid, int *nvars)",
+    "int cdl_hdr_inq_var(int hid, int varid, char **name, nc_type *xtype, int *ndims, int **dimids)",
+    "int cdl_hdr_inq_nattrs(int hid, int varid, int *nattrs)",
+    "int cdl_hdr_inq_attr(int hid, int varid, int attrid, char **name, nc_type *xtype, MPI_Offset *nelems, void **value)",
+];
+
 /// A type of values in memory: its name in function names, C's name, and ours.
 struct Kind {
     name: &'static str,
@@ -129,9 +142,14 @@ pub(crate) struct Function {
     pub(crate) body: String,
 }
 
-/// All functions, in the order of the header.
+/// Functions about CDL, which C alone has.
+pub(crate) fn cdl() -> Vec<Function> {
+    CDL.iter().map(|text| single(text, "")).collect()
+}
+
+/// All functions that begin with `ncmpi_`, in the order of the header.
 pub(crate) fn functions() -> Vec<Function> {
-    let mut all: Vec<Function> = SINGLES.iter().map(|text| single(text)).collect();
+    let mut all: Vec<Function> = SINGLES.iter().map(|text| single(text, "ncmpi_")).collect();
     attributes(&mut all);
     for (operation, ours) in OPERATIONS {
         for collective in [false, true] {
@@ -172,8 +190,8 @@ fn argument(ty: &str, name: &str) -> (String, String) {
     (ty.to_string(), name.to_string())
 }
 
-/// Takes a prototype apart.
-fn single(text: &'static str) -> Function {
+/// Takes a prototype apart, whose name lacks this prefix.
+fn single(text: &'static str, prefix: &str) -> Function {
     let (head, rest) = text.split_once('(').unwrap_or((text, ")"));
     let inside = rest.trim_end_matches(')');
     let name = head.rsplit([' ', '*']).next().unwrap_or(head);
@@ -185,7 +203,7 @@ fn single(text: &'static str) -> Function {
     }
     let names: Vec<&str> = arguments.iter().map(|(_, name)| name.as_str()).collect();
     let body = format!("crate::calls::{name}({})", names.join(", "));
-    Function { name: format!("ncmpi_{name}"), returns, arguments, body }
+    Function { name: format!("{prefix}{name}"), returns, arguments, body }
 }
 
 fn attributes(all: &mut Vec<Function>) {

@@ -4,6 +4,9 @@ use std::fmt::Display;
 use std::io;
 use std::path::Path;
 
+use esker_store::shown_path;
+use esker_text::sentence;
+
 /// What a command that ran to its end has to say to the shell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
@@ -44,32 +47,32 @@ impl Failure {
     /// A library's error may begin with the file's name already, or with the name that it has
     /// behind symbolic links; that is left out.
     pub(crate) fn file(path: impl AsRef<Path>, error: impl Display) -> Failure {
-        let (path, error) = (path.as_ref(), error.to_string());
-        let sentence = without_name(path, &error).unwrap_or(&error);
-        Failure::Sentence(format!("{}: {sentence}", path.display()))
+        let (path, error) = (path.as_ref(), sentence(error));
+        let rest = without_name(path, &error).unwrap_or(&error);
+        Failure::Sentence(format!("{}: {rest}", shown_path(path)))
     }
 
     /// A failure that is about one of two files; the error's own words say which.
     pub(crate) fn either(first: &Path, second: &Path, error: impl Display) -> Failure {
-        let error = error.to_string();
+        let error = sentence(error);
         for path in [first, second] {
             if let Some(sentence) = without_name(path, &error) {
-                return Failure::Sentence(format!("{}: {sentence}", path.display()));
+                return Failure::Sentence(format!("{}: {sentence}", shown_path(path)));
             }
         }
         Failure::Sentence(error)
     }
 
     /// A failure that is about no file in particular.
-    pub(crate) fn sentence(sentence: impl Display) -> Failure {
-        Failure::Sentence(sentence.to_string())
+    pub(crate) fn sentence(words: impl Display) -> Failure {
+        Failure::Sentence(sentence(words))
     }
 }
 
 /// The error without the file's name before it, if it has it.
 fn without_name<'a>(path: &Path, error: &'a str) -> Option<&'a str> {
     let resolved = path.canonicalize().unwrap_or_default();
-    let without = |name: &Path| error.strip_prefix(&*name.to_string_lossy())?.strip_prefix(": ");
+    let without = |name: &Path| error.strip_prefix(&*shown_path(name))?.strip_prefix(": ");
     without(path).or_else(|| without(&resolved))
 }
 

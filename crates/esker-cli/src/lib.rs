@@ -9,6 +9,7 @@
 mod arguments;
 mod commands;
 mod failure;
+mod signals;
 mod terminal;
 
 use std::ffi::OsString;

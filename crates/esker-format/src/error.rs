@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use esker_text::sentence;
+
 use crate::types::{ExternalType, Version};
 
 /// A definition that cannot be made.
@@ -9,7 +11,7 @@ use crate::types::{ExternalType, Version};
 #[non_exhaustive]
 pub enum SchemaError {
     /// The name breaks the rules.
-    #[error("{kind} name {name:?} cannot be used: {fault}")]
+    #[error("{kind} name {name:?} cannot be used: {fault}", fault = sentence(fault))]
     BadName {
         /// "dimension", "variable" or "attribute".
         kind: &'static str,
@@ -19,7 +21,7 @@ pub enum SchemaError {
         fault: &'static str,
     },
     /// The name is taken.
-    #[error("{kind} \"{name}\" exists already")]
+    #[error("{kind} \"{name}\" exists already", name = sentence(name))]
     Exists {
         /// "dimension", "variable" or "attribute".
         kind: &'static str,
@@ -27,7 +29,7 @@ pub enum SchemaError {
         name: Arc<str>,
     },
     /// There is no object of this name.
-    #[error("there is no {kind} \"{name}\"")]
+    #[error("there is no {kind} \"{name}\"", name = sentence(name))]
     NotFound {
         /// "dimension", "variable" or "attribute".
         kind: &'static str,
@@ -35,7 +37,7 @@ pub enum SchemaError {
         name: String,
     },
     /// A second unlimited dimension.
-    #[error("dimension \"{name}\" cannot be unlimited: \"{first}\" is, and a classic file has one")]
+    #[error("dimension \"{name}\" cannot be unlimited: \"{first}\" is, and a classic file has one", name = sentence(name), first = sentence(first))]
     SecondUnlimited {
         /// The new dimension.
         name: Arc<str>,
@@ -43,7 +45,7 @@ pub enum SchemaError {
         first: Arc<str>,
     },
     /// A length that cannot be stored.
-    #[error("dimension \"{name}\" cannot have length {len}: {version} stores 1 to {max}")]
+    #[error("dimension \"{name}\" cannot have length {len}: {version} stores 1 to {max}", name = sentence(name))]
     DimLength {
         /// The dimension.
         name: Arc<str>,
@@ -55,7 +57,7 @@ pub enum SchemaError {
         max: u64,
     },
     /// A variable names a dimension that does not exist.
-    #[error("variable \"{var}\" names dimension number {id}, but {defined} are defined")]
+    #[error("variable \"{var}\" names dimension number {id}, but {defined} are defined", var = sentence(var))]
     NoSuchDim {
         /// The variable.
         var: Arc<str>,
@@ -74,8 +76,7 @@ pub enum SchemaError {
     },
     /// The unlimited dimension stands elsewhere than first.
     #[error(
-        "variable \"{var}\" has the unlimited dimension \"{dim}\" at place {place}: it can only be first"
-    )]
+        "variable \"{var}\" has the unlimited dimension \"{dim}\" at place {place}: it can only be first", var = sentence(var), dim = sentence(dim))]
     UnlimitedNotFirst {
         /// The variable.
         var: Arc<str>,
@@ -85,7 +86,7 @@ pub enum SchemaError {
         place: usize,
     },
     /// A type that the version does not have.
-    #[error("{object} cannot be of type {ty} in {version}: only CDF-5 has it")]
+    #[error("{object} cannot be of type {ty} in {version}: only CDF-5 has it", object = sentence(object))]
     TypeNotInVersion {
         /// What was to have the type.
         object: String,
@@ -96,8 +97,7 @@ pub enum SchemaError {
     },
     /// The data section does not fit the version.
     #[error(
-        "variable \"{var}\" cannot be placed: {what} is {value}, and {version} allows {max}; {remedy}"
-    )]
+        "variable \"{var}\" cannot be placed: {what} is {value}, and {version} allows {max}; {remedy}", var = sentence(var), what = sentence(what))]
     TooLarge {
         /// The variable.
         var: Arc<str>,
@@ -116,7 +116,7 @@ pub enum SchemaError {
 
 /// Bytes that are not a classic netCDF header.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("[{offset:#010x}] {object}: {fault}")]
+#[error("[{offset:#010x}] {object}: {fault}", object = sentence(object), fault = sentence(fault))]
 pub struct DecodeError {
     /// Where in the file the offending value begins.
     pub offset: u64,
@@ -131,7 +131,7 @@ pub struct DecodeError {
 #[non_exhaustive]
 pub enum Fault {
     /// The file ends inside the header.
-    #[error("the file ends at byte {file_len}, but {needed} more bytes are needed here for {what}")]
+    #[error("the file ends at byte {file_len}, but {needed} more bytes are needed here for {what}", what = sentence(what))]
     Truncated {
         /// Length of the file.
         file_len: u64,
@@ -148,7 +148,7 @@ pub enum Fault {
         at_least: u64,
     },
     /// The file does not begin with "CDF" and a known version.
-    #[error("{0}")]
+    #[error("{}", sentence(.0))]
     Magic(String),
     /// A list's tag is wrong.
     #[error("the tag of {list} is {tag:#x}; expected {expected}")]
@@ -169,7 +169,7 @@ pub enum Fault {
         count: u64,
     },
     /// A count that the rest of the file cannot hold.
-    #[error("{what} is {count}, which needs at least {needed} bytes, but the file has {left} left")]
+    #[error("{what} is {count}, which needs at least {needed} bytes, but the file has {left} left", what = sentence(what))]
     Count {
         /// What is counted.
         what: &'static str,
@@ -181,7 +181,7 @@ pub enum Fault {
         left: u64,
     },
     /// A number that the specification says is not negative.
-    #[error("{what} is negative ({value})")]
+    #[error("{what} is negative ({value})", what = sentence(what))]
     Negative {
         /// Which number.
         what: &'static str,
@@ -207,7 +207,7 @@ pub enum Fault {
         byte: u8,
     },
     /// A name that breaks the rules. Readers take it; nobody may define it.
-    #[error("the name {name:?} breaks the rules: {fault}")]
+    #[error("the name {name:?} breaks the rules: {fault}", fault = sentence(fault))]
     Name {
         /// The name.
         name: String,
@@ -223,7 +223,7 @@ pub enum Fault {
         list: &'static str,
     },
     /// Padding that is not zero.
-    #[error("the padding after {what} is not zero ({byte:#04x})")]
+    #[error("the padding after {what} is not zero ({byte:#04x})", what = sentence(what))]
     Padding {
         /// What the padding follows.
         what: &'static str,
@@ -243,15 +243,14 @@ pub enum Fault {
         defined: usize,
     },
     /// A second unlimited dimension.
-    #[error("its length is 0 (unlimited), but dimension \"{first}\" is unlimited already")]
+    #[error("its length is 0 (unlimited), but dimension \"{first}\" is unlimited already", first = sentence(first))]
     SecondUnlimited {
         /// The first one.
         first: Arc<str>,
     },
     /// The unlimited dimension is not the first of a variable.
     #[error(
-        "dimension {place} of the variable is the unlimited \"{dim}\", which can only be first"
-    )]
+        "dimension {place} of the variable is the unlimited \"{dim}\", which can only be first", dim = sentence(dim))]
     UnlimitedNotFirst {
         /// Which of the variable's dimensions, from 0.
         place: usize,
@@ -262,7 +261,7 @@ pub enum Fault {
     #[error("the variable's size does not fit 63 bits")]
     SizeOverflow,
     /// `begin` lies in the header or beyond what can be addressed.
-    #[error("its data begin at {begin}, {why}")]
+    #[error("its data begin at {begin}, {why}", why = sentence(why))]
     Begin {
         /// The offset found.
         begin: u64,

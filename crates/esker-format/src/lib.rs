@@ -33,6 +33,7 @@
 pub mod chunked;
 mod error;
 mod header;
+pub mod inside;
 mod journal;
 pub mod log;
 pub mod name;

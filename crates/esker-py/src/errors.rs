@@ -17,6 +17,8 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
             source: SelectionError::OutOfBounds { .. } | SelectionError::Rank { .. },
             ..
         } => PyIndexError::new_err(sentence),
+        // What Python calls a file that somebody else has locked: BlockingIOError.
+        Error::Writers { path, why } => os_error(py, EAGAIN, why.clone(), path),
         Error::Range { .. } => ours(py, "RangeError", sentence),
         Error::Decode { .. }
         | Error::ShortFile { .. }
@@ -90,6 +92,9 @@ fn os_error(py: Python<'_>, number: i32, words: String, path: &std::path::Path) 
         Err(error) => error,
     }
 }
+
+/// As the system has it, which Python compares it with.
+const EAGAIN: i32 = if cfg!(target_os = "macos") { 35 } else { 11 };
 
 /// EEXIST, the same number on every Unix.
 const fn libc_eexist() -> i32 {

@@ -181,6 +181,14 @@ impl Handle {
         })
     }
 
+    /// What a user of the dataset has to know.
+    fn notes(&self, py: Python<'_>) -> Vec<String> {
+        self.shared.look(py, |state| match state {
+            State::Data(dataset) => dataset.notes().to_vec(),
+            _ => Vec::new(),
+        })
+    }
+
     /// What the calls so far did: counts, bytes, and seconds of each phase.
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let report = self.shared.look(py, |state| match state {

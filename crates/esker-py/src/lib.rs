@@ -14,6 +14,7 @@
 mod adjoint;
 mod attributes;
 mod comm;
+mod draft;
 mod dtype;
 mod errors;
 mod handle;
@@ -32,9 +33,11 @@ mod _esker {
     #[pymodule_export]
     use super::adjoint::{Plan, Vault, adjoint_resume, adjoint_run};
     #[pymodule_export]
+    use super::draft::{Draft, begin};
+    #[pymodule_export]
     use super::handle::{Handle, create, open};
     #[pymodule_export]
-    use super::tools::{check, command, convert, is_dataset, mpi_library, refs};
+    use super::tools::{check, command, container_notes, convert, is_dataset, mpi_library, refs};
 
     use super::*;
 

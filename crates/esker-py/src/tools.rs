@@ -207,6 +207,12 @@ pub(crate) fn check(
     Ok((report.version.map(crate::handle::format_name), report.file_len, findings.collect()))
 }
 
+/// What somebody who reads this dataset has to know.
+#[pyfunction]
+pub(crate) fn container_notes(py: Python<'_>, path: PathBuf) -> Vec<String> {
+    py.detach(|| esker::container_notes(&LocalStore, &path))
+}
+
 /// Whether a path is something that can be opened, by its content: a classic file, a container, or a
 /// folder of the sub-filed form.
 #[pyfunction]

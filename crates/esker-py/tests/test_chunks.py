@@ -229,3 +229,39 @@ def test_copies_are_chunked_and_contiguous(tmp_path):
         esker.convert(tmp_path / "a.nc", tmp_path / "f.nc", contiguous=True, filters="zstd,3")
     with pytest.raises(ValueError, match="zstdd"):
         esker.convert(tmp_path / "a.nc", tmp_path / "f.nc", filters="zstdd")
+
+
+def test_the_second_writer_is_told_and_readers_are_let_in(path):
+    with esker.create(path) as ds:
+        ds.create_variable("v", "f4", grid(ds), chunks=(1, 9, 9), filters="zstd")[:] = np.ones((2, 18, 36))
+    with esker.open(path, "r+") as ds:
+        ds["v"][0] = 2
+        for second in (lambda: esker.open(path, "r+"), lambda: esker.create(path)):
+            with pytest.raises(BlockingIOError, match="open for writing"):
+                second()
+        assert esker.open(path)["v"][:, 0, 0].tolist() == [2, 1]
+    esker.open(path, "r+").close()
+
+
+def test_a_damaged_table_is_an_error_and_no_array_of_fill_values(path):
+    with esker.create(path, format="cdf5") as ds:
+        ds.create_variable("v", "f4", grid(ds), chunks=(1, 9, 9), filters="zstd")[:] = np.ones((2, 18, 36))
+    with open(path, "rb") as file:
+        sound = file.read()
+    entry = sound.index(b"EskT") + 32
+    length = sound.index(b"\x01y\0\0\0") + 12
+    assert sound[length] == 18
+    for at, new, words in (
+        (entry, bytes(32), "chunk 0"),
+        (length, b"\x24", "made for float"),
+        (length - 3, b"\x40", "made for float"),
+        (8, b"\0\x10\0\0", "2 were ever begun"),
+    ):
+        with open(path, "wb") as file:
+            file.write(sound[:at] + new + sound[at + len(new) :])
+        with esker.open(path) as ds:
+            with pytest.raises(ValueError, match=words):
+                ds["v"][:, 0, 0]
+            with pytest.raises(ValueError, match=words):
+                ds["v"][...]
+        assert not esker.check(path, read_data=True)

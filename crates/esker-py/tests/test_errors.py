@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -158,7 +159,10 @@ print("go", flush=True)
     assert child.stdout.readline() == "go\n"
     time.sleep(1)
     child.send_signal(signal.SIGINT)
-    started = time.monotonic()
-    _, words = child.communicate(timeout=30)
-    assert "KeyboardInterrupt" in words and time.monotonic() - started < 20
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    _, words = child.communicate(timeout=600)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    computed = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    # Time of computing, because the machine may be busy; all of it would take minutes.
+    assert "KeyboardInterrupt" in words and computed < 20
     assert os.listdir(tmp_path) == ["large.nc"]

@@ -40,7 +40,7 @@ impl<S: Store> CountingStore<S> {
     }
 }
 
-impl<S: Store> Layer for CountingStore<S> {
+impl<S: Store + Clone> Layer for CountingStore<S> {
     fn below(&self) -> &dyn Store {
         &self.inner
     }

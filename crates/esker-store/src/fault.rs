@@ -103,7 +103,7 @@ impl Plan {
     }
 }
 
-impl<S: Store> Layer for FaultyStore<S> {
+impl<S: Store + Clone> Layer for FaultyStore<S> {
     fn below(&self) -> &dyn Store {
         &self.inner
     }

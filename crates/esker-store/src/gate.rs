@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use crate::{File, FileLayer, Layer, Result, Store};
+use crate::{File, FileLayer, Layer, Result, Store, named_path};
 
 /// Wraps a store whose files' reads, writes and syncs wait as long as a gate is closed. So a test
 /// can tell what goes on while a device is slow, without being slow itself.
@@ -21,7 +21,7 @@ struct Gate {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Files whose paths end in this wait.
+    /// Files whose paths, or those that they will have, end in this wait.
     closed: Option<PathBuf>,
     waiting: usize,
 }
@@ -29,6 +29,7 @@ struct State {
 impl Gate {
     fn pass(&self, path: &Path) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = named_path(path);
         let is_closed = |state: &State| state.closed.as_ref().is_some_and(|c| path.ends_with(c));
         state.waiting += 1;
         self.changed.notify_all();
@@ -67,7 +68,7 @@ impl<S: Store> GatedStore<S> {
     }
 }
 
-impl<S: Store> Layer for GatedStore<S> {
+impl<S: Store + Clone> Layer for GatedStore<S> {
     fn below(&self) -> &dyn Store {
         &self.inner
     }

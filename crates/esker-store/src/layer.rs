@@ -3,14 +3,18 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::{Access, CreateMode, File, Result, Store, StoreError};
+use crate::enclosed::Rebased;
+use crate::{
+    Access, CreateMode, File, FileId, Landing, Locking, Occupant, Result, Store, StoreError,
+};
 
 /// A store over another one.
 ///
 /// Whoever implements it is a [`Store`] whose calls go to the one below, but for its files, which may
 /// be covered by a [`FileLayer`], and for changes of names, which may be kept from happening.
-pub trait Layer: Send + Sync + std::fmt::Debug {
+pub trait Layer: Clone + Send + Sync + std::fmt::Debug + 'static {
     /// The store that is wrapped.
     fn below(&self) -> &dyn Store;
 
@@ -83,12 +87,52 @@ impl<L: Layer> Store for L {
         self.below().resolve(path)
     }
 
-    fn copy_permissions(&self, from: &Path, to: &Path) -> Result<()> {
-        self.below().copy_permissions(from, to)
+    fn landing(&self, path: &Path) -> Result<Landing> {
+        let Landing { path, occupant } = self.below().landing(path)?;
+        let occupant = match occupant {
+            Occupant::Empty(file) => Occupant::Empty(self.cover(&path, file)),
+            other => other,
+        };
+        Ok(Landing { path, occupant })
+    }
+
+    fn create_like(&self, path: &Path, like: &Path) -> Result<Arc<dyn File>> {
+        let mut made = None;
+        self.change(path, "create", &mut || {
+            made = Some(self.below().create_like(path, like)?);
+            Ok(())
+        })?;
+        let nothing = || StoreError::new(path, "create", io::Error::other("it was kept back"));
+        Ok(self.cover(path, made.ok_or_else(nothing)?))
+    }
+
+    fn create_new_dir(&self, path: &Path, like: Option<&Path>) -> Result<()> {
+        self.change(path, "making the directory", &mut || self.below().create_new_dir(path, like))
+    }
+
+    fn open_trusted(&self, path: &Path, of: &Path) -> Result<Arc<dyn File>> {
+        Ok(self.cover(path, self.below().open_trusted(path, of)?))
+    }
+
+    fn exchange(&self, one: &Path, other: &Path) -> Result<()> {
+        self.change(one, "exchange", &mut || self.below().exchange(one, other))
+    }
+
+    fn age(&self, path: &Path) -> Result<Option<Duration>> {
+        self.below().age(path)
     }
 
     fn sync_names(&self, path: &Path) -> Result<()> {
         self.change(path, "sync of the directory", &mut || self.below().sync_names(path))
+    }
+
+    fn enclosed(&self, root: &Path) -> Result<Arc<dyn Store>> {
+        let below = self.below().enclosed(root)?;
+        Ok(Arc::new(Rebased { layer: Arc::new(self.clone()), below }))
+    }
+
+    fn id_of(&self, path: &Path) -> Result<Option<FileId>> {
+        self.below().id_of(path)
     }
 }
 
@@ -116,6 +160,11 @@ pub trait FileLayer: Send + Sync + std::fmt::Debug {
     fn settle(&self) -> Result<()> {
         self.below().sync()
     }
+
+    /// [`File::try_lock`].
+    fn lock(&self) -> Result<Locking> {
+        self.below().try_lock()
+    }
 }
 
 /// A file that is made up is read through `read` all the same, or the layer would not see it.
@@ -142,5 +191,17 @@ impl<L: FileLayer> File for L {
 
     fn block_size(&self) -> u64 {
         self.below().block_size()
+    }
+
+    fn try_lock(&self) -> Result<Locking> {
+        self.lock()
+    }
+
+    fn unlock(&self) -> Result<()> {
+        self.below().unlock()
+    }
+
+    fn id(&self) -> Result<Option<FileId>> {
+        self.below().id()
     }
 }

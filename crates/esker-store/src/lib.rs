@@ -25,12 +25,16 @@
 #![forbid(unsafe_code)]
 
 mod count;
+mod draft;
+mod enclosed;
 mod error;
 mod fault;
 mod gate;
+mod landing;
 mod lane;
 mod layer;
 mod local;
+mod lock;
 mod memory;
 mod pool;
 #[doc(hidden)]
@@ -39,16 +43,28 @@ pub mod suite;
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use count::{CountingStore, Counts};
+pub use draft::{
+    Draft, DraftForm, DraftName, Leftover, LiveDraft, draft_path, leftovers, named_path, random,
+    remove_live_drafts, remove_tree,
+};
 pub use error::{Result, StoreError};
 pub use fault::{Fault, FaultyStore};
 pub use gate::GatedStore;
+pub use landing::{Landing, Occupant};
 pub use lane::Lane;
 pub use layer::{FileLayer, Layer};
 pub use local::LocalStore;
-pub use memory::MemoryStore;
+pub use lock::{Busy, FileId, Locked, Locking};
+pub use memory::{MemoryStore, Unsynced};
 pub use pool::ReadPool;
+
+/// A path for people: as they call it, where it is a draft's, and without what a terminal would obey.
+pub fn shown_path(path: &Path) -> String {
+    esker_text::shown_path(&named_path(path))
+}
 
 /// What a file is opened for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +90,7 @@ pub enum CreateMode {
 /// [`CreateMode::New`] has one winner. *Durable*: a rename, create or removal survives power
 /// loss once [`Store::sync_names`] of its directory returned `Ok`; contents once
 /// [`File::sync`] did.
-pub trait Store: Send + Sync + Debug {
+pub trait Store: Send + Sync + Debug + 'static {
     /// Opens an existing file.
     fn open(&self, path: &Path, access: Access) -> Result<Arc<dyn File>>;
 
@@ -110,11 +126,66 @@ pub trait Store: Send + Sync + Debug {
     /// The name behind symbolic links, so that a rename replaces the file and not the link.
     fn resolve(&self, path: &Path) -> Result<std::path::PathBuf>;
 
-    /// Gives `to` the permissions of `from`, where the store has permissions.
-    fn copy_permissions(&self, from: &Path, to: &Path) -> Result<()>;
+    /// What has the name `path`, for whoever is going to put a file or folder in its place. What cannot
+    /// be replaced (a device, a file that may not be written) is an error.
+    fn landing(&self, path: &Path) -> Result<Landing> {
+        let occupant = match (self.is_dir(path)?, self.exists(path)?) {
+            (true, _) => Occupant::Directory,
+            (_, true) => Occupant::File,
+            _ => Occupant::Nothing,
+        };
+        Ok(Landing { path: path.to_path_buf(), occupant })
+    }
+
+    /// Creates a file that must be new, with the permissions, owner and attributes of `like` where the
+    /// store has such: from before anybody else can open it. If there is no `like`, as any new file.
+    fn create_like(&self, path: &Path, like: &Path) -> Result<Arc<dyn File>> {
+        let _ = like;
+        self.create(path, CreateMode::New)
+    }
+
+    /// Makes a directory that must be new, with the permissions, owner and attributes of `like`.
+    fn create_new_dir(&self, path: &Path, like: Option<&Path>) -> Result<()> {
+        let _ = like;
+        if self.is_dir(path)? {
+            let error = std::io::ErrorKind::AlreadyExists.into();
+            return Err(StoreError::new(path, "making the directory", error));
+        }
+        self.create_dir(path)
+    }
+
+    /// Opens a file for reading that is believed because of who wrote it: no link, and owned by the
+    /// caller, by the owner of the file `of`, or by the system's administrator.
+    fn open_trusted(&self, path: &Path, of: &Path) -> Result<Arc<dyn File>> {
+        let _ = of;
+        self.open(path, Access::Read)
+    }
+
+    /// Lets two names change places, in one step. Where the store cannot, it is
+    /// [`std::io::ErrorKind::Unsupported`].
+    fn exchange(&self, one: &Path, other: &Path) -> Result<()> {
+        let _ = other;
+        Err(StoreError::new(one, "exchange", std::io::ErrorKind::Unsupported.into()))
+    }
+
+    /// How long ago a file was written to, where the store knows.
+    fn age(&self, path: &Path) -> Result<Option<Duration>> {
+        let _ = path;
+        Ok(None)
+    }
 
     /// Makes the creations, renames and removals in the directory of `path` durable.
     fn sync_names(&self, path: &Path) -> Result<()>;
+
+    /// The same store, but below the directory `root` no symbolic link is followed: what is there may
+    /// come from anybody. `root` itself may be reached through links. What is elsewhere is as it was.
+    fn enclosed(&self, root: &Path) -> Result<Arc<dyn Store>>;
+
+    /// Which file has this name now; `None` if there is none, or the store cannot tell.
+    fn id_of(&self, path: &Path) -> Result<Option<FileId>> {
+        let _ = path;
+        Ok(None)
+    }
 }
 
 /// A stretch of a file, and where it goes.
@@ -181,5 +252,21 @@ pub trait File: Send + Sync + Debug {
     /// stripe or block of a parallel file system.
     fn block_size(&self) -> u64 {
         4096
+    }
+
+    /// Asks for the file's lock, without waiting, for this handle: others that ask, in this process or
+    /// another, get [`Locking::Busy`] until it is given back or the handle is gone. [`Locked`] does both.
+    fn try_lock(&self) -> Result<Locking> {
+        Ok(Locking::Unsupported)
+    }
+
+    /// Gives the lock back.
+    fn unlock(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Which file this is; `None` if the store cannot tell.
+    fn id(&self) -> Result<Option<FileId>> {
+        Ok(None)
     }
 }

@@ -4,7 +4,7 @@
 use std::io::ErrorKind;
 use std::path::Path;
 
-use crate::{Access, CreateMode, Store};
+use crate::{Access, Busy, CreateMode, Locked, Locking, Store};
 
 /// Checks the contract of [`Store`] and [`crate::File`] in `directory`.
 pub fn store(store: &dyn Store, directory: &Path) {
@@ -14,6 +14,40 @@ pub fn store(store: &dyn Store, directory: &Path) {
     what_is_absent_is_not_found(store, &directory.join("absent"));
     a_name_is_published_once(store, directory);
     a_directory_knows_its_names(store, &directory.join("folder"));
+    a_lock_has_one_holder(store, &directory.join("locked"));
+    a_file_is_known_whatever_its_name_is(store, directory);
+}
+
+fn a_lock_has_one_holder(store: &dyn Store, path: &Path) {
+    let first = store.create(path, CreateMode::New).expect("create");
+    let second = store.open(path, Access::ReadWrite).expect("open");
+    let taken = Locked::take(&first).expect("no failure").expect("it is free");
+    let taken = taken.expect("these stores have locks");
+    assert_eq!(Locked::take(&second).expect("no failure").expect_err("the first has it"), Busy);
+    second.write_at(0, b"x").expect("a lock keeps nobody from writing");
+    let reader = store.open(path, Access::Read).expect("open");
+    assert_eq!(reader.read_at(0, &mut [0]).expect("nor from reading"), 1);
+    drop(taken);
+    let again = Locked::take(&second).expect("no failure").expect("it was given back");
+    drop(again);
+    // A handle that goes takes its lock with it.
+    assert_eq!(first.try_lock().expect("no failure"), Locking::Taken);
+    assert_eq!(second.try_lock().expect("no failure"), Locking::Busy);
+    drop(first);
+    assert_eq!(second.try_lock().expect("no failure"), Locking::Taken);
+}
+
+fn a_file_is_known_whatever_its_name_is(store: &dyn Store, directory: &Path) {
+    let (a, b) = (directory.join("ida"), directory.join("idb"));
+    let file = store.create(&a, CreateMode::New).expect("create");
+    let other = store.create(&b, CreateMode::New).expect("create");
+    let id = |path: &Path| store.id_of(path).expect("no failure");
+    assert_eq!(id(&a), file.id().expect("no failure"));
+    assert_ne!(id(&a), id(&b));
+    store.rename(&a, &b).expect("rename");
+    assert_eq!(id(&b), file.id().expect("no failure"), "it has the other's name");
+    assert_ne!(id(&b), other.id().expect("no failure"), "which is another file still");
+    assert_eq!(id(&a), None);
 }
 
 fn a_name_is_published_once(store: &dyn Store, directory: &Path) {
@@ -42,11 +76,16 @@ fn a_directory_knows_its_names(store: &dyn Store, directory: &Path) {
     assert!(!store.is_dir(&directory.join("x")).expect("is_dir"), "a file is no directory");
     assert_eq!(store.names_in(directory).expect("list"), ["x", "y"]);
     assert!(store.remove_dir(directory).is_err(), "it is not empty");
+    let (other, first) = (directory.with_file_name("moved"), directory);
+    store.rename(first, &other).expect("a directory is renamed with what is in it");
+    assert!(!store.is_dir(first).expect("is_dir") && store.is_dir(&other).expect("is_dir"));
+    assert_eq!(store.names_in(&other).expect("list"), ["x", "y"]);
+    assert!(store.create_new_dir(&other, None).is_err(), "it is there");
     for name in ["y", "x"] {
-        store.remove(&directory.join(name)).expect("remove");
+        store.remove(&other.join(name)).expect("remove");
     }
-    store.remove_dir(directory).expect("remove");
-    assert!(!store.is_dir(directory).expect("is_dir"));
+    store.remove_dir(&other).expect("remove");
+    assert!(!store.is_dir(&other).expect("is_dir"));
 }
 
 fn a_file_has_the_bytes_that_were_written(store: &dyn Store, path: &Path) {

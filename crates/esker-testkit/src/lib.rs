@@ -9,6 +9,7 @@
 //! | [`mpi`] | jobs under MPICH's and OpenMPI's launchers |
 //! | [`ranks`] | ranks that are threads, and may not hang |
 //! | [`random`], [`damage`] | numbers that are the same in every run; headers, and harm done to bytes |
+//! | [`cpu`] | how long a thread computed, however busy the machine is |
 //! | [`memory`] | an allocator that counts |
 //!
 //! A test that needs something which may be absent asks for it here; where it is absent the
@@ -19,6 +20,7 @@
 //! if !programs::have("ncdump") { return }
 //! ```
 
+pub mod cpu;
 pub mod damage;
 pub mod data;
 pub mod memory;

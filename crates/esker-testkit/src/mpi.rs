@@ -2,7 +2,8 @@
 //!
 //! One job runs at a time in a test program: more would only wait for each other's cores. What a
 //! rank says before it aborts the job can be lost with its standard error (MPICH's launcher does
-//! not always read the last of it): a test that wants to know reads a file that the rank wrote.
+//! not always read the last of it): a test that wants to know looks at [`Ended::told`], which is what ranks
+//! wrote to the file that `$ESKER_TEST_TOLD` names.
 
 use std::io::Read;
 use std::path::PathBuf;
@@ -41,6 +42,7 @@ pub struct Job {
     output: JoinHandle<String>,
     errors: JoinHandle<String>,
     start: Instant,
+    told: tempfile::NamedTempFile,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -53,6 +55,8 @@ pub struct Ended {
     pub output: String,
     /// What was written to standard error; after an abort not always all of it.
     pub errors: String,
+    /// What ranks wrote to the file that `$ESKER_TEST_TOLD` names.
+    pub told: String,
 }
 
 impl Ended {
@@ -131,6 +135,8 @@ impl Mpi {
             command.args(["-n", &ranks.to_string()]).args(*words);
         }
         command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        let told = tempfile::NamedTempFile::new().unwrap();
+        command.env("ESKER_TEST_TOLD", told.path());
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         if let Some(directory) = &self.directory {
             command.current_dir(directory);
@@ -140,7 +146,8 @@ impl Mpi {
         let output = read(child.stdout.take().unwrap());
         let errors = read(child.stderr.take().unwrap());
         let name = format!("{}: {groups:?}", self.name);
-        Job { name, child, output, errors, start: Instant::now(), _alone: alone }
+        let start = Instant::now();
+        Job { name, child, output, errors, start, told, _alone: alone }
     }
 
     /// Runs a program to its end.
@@ -203,6 +210,7 @@ impl Job {
             code: status.code(),
             output: self.output.join().unwrap(),
             errors: self.errors.join().unwrap(),
+            told: std::fs::read_to_string(self.told.path()).unwrap_or_default(),
         }
     }
 }

@@ -43,5 +43,6 @@ mod runs;
 pub mod simulate;
 mod source;
 pub mod stats;
+pub mod whole;
 
 pub use progress::{Progress, Unseen};

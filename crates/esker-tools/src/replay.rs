@@ -30,6 +30,7 @@
 mod background;
 
 use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
@@ -37,10 +38,11 @@ use std::thread;
 
 use esker::{Communicator, Dataset, Error, Header, Hints, OpenOptions, SelfComm};
 use esker_comm::{CommunicatorExt, Disagreement, Message};
-use esker_store::{Access, CreateMode, File, LocalStore, Store, StoreError};
+use esker_store::{Access, Draft, File, LocalStore, Store, StoreError, shown_path};
 
 use crate::Progress;
 use crate::copy::CopyError;
+use crate::whole;
 
 pub use background::{Replaying, replay_start};
 
@@ -104,14 +106,14 @@ pub enum ReplayError {
     Dataset(Box<Error>),
 
     /// The input is a file.
-    #[error("{}: it is a classic file already, which `esker copy` copies", path.display())]
+    #[error("{}: it is a classic file already, which `esker copy` copies", shown_path(path))]
     Classic {
         /// The input.
         path: PathBuf,
     },
 
     /// [`Replaying::cancel`] was called.
-    #[error("{}: the replay was cancelled", path.display())]
+    #[error("{}: the replay was cancelled", shown_path(path))]
     Cancelled {
         /// The output that was not made.
         path: PathBuf,
@@ -121,7 +123,7 @@ pub enum ReplayError {
     Copy(Box<CopyError>),
 
     /// There is a file of the output's name.
-    #[error("{}: it exists already, and is not to be replaced", path.display())]
+    #[error("{}: it exists already, and is not to be replaced", shown_path(path))]
     Exists {
         /// The output.
         path: PathBuf,
@@ -259,6 +261,8 @@ fn share(len: u64, comm: &dyn Communicator) -> (u64, u64) {
 
 /// The output before it has its name.
 struct Growth {
+    /// On rank 0, which made it.
+    draft: Option<Draft>,
     output: PathBuf,
     name: PathBuf,
 }
@@ -274,38 +278,22 @@ impl Growth {
             0 => Growth::make(options, output).map(Some),
             _ => Ok(None),
         };
-        let own = agree(&**comm, made)?;
-        let bytes = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
-        if comm.size() > 1 {
-            let name = own.as_ref().map(|growth| bytes(&growth.name)).unwrap_or_default();
-            let name = comm.broadcast(0, Message::from(name))?;
-            let Some(growth) = own else {
-                let name = PathBuf::from(String::from_utf8_lossy(&name).into_owned());
-                return Ok(Growth { output: output.to_path_buf(), name });
-            };
-            return Ok(growth);
-        }
-        own.ok_or_else(|| Error::Garbled.into())
+        let draft = agree(&**comm, made)?;
+        let own = draft.as_ref().map(|draft| draft.path().as_os_str().as_bytes().to_vec());
+        let name = match (own, comm.size()) {
+            (Some(own), 1) => own,
+            (own, _) => comm.broadcast(0, Message::from(own.unwrap_or_default()))?.to_vec(),
+        };
+        let name = PathBuf::from(OsString::from_vec(name));
+        Ok(Growth { draft, output: output.to_path_buf(), name })
     }
 
-    fn make(options: &ReplayOptions, output: &Path) -> Result<Growth> {
+    fn make(options: &ReplayOptions, output: &Path) -> Result<Draft> {
         let store = &options.store;
-        let exists = || ReplayError::Exists { path: output.to_path_buf() };
-        let output = match store.exists(output)? {
-            true if !options.overwrite => return Err(exists()),
-            true => store.resolve(output)?,
-            false => output.to_path_buf(),
-        };
-        if store.is_dir(&output)? {
-            let kind = std::io::ErrorKind::IsADirectory;
-            return Err(StoreError::new(&output, "create", kind.into()).into());
+        if !options.overwrite && store.exists(output)? {
+            return Err(ReplayError::Exists { path: output.to_path_buf() });
         }
-        let mut name = OsString::from(".");
-        name.push(output.file_name().unwrap_or_default());
-        name.push(format!(".esker-replay-{}", std::process::id()));
-        let name = output.with_file_name(name);
-        store.create(&name, CreateMode::Truncate)?;
-        Ok(Growth { output, name })
+        Ok(Draft::whole(store, output)?)
     }
 
     fn open(&self, options: &ReplayOptions) -> Result<Arc<dyn File>> {
@@ -314,47 +302,23 @@ impl Growth {
 
     /// Gives the file its name, or removes it.
     fn end(
-        &self,
+        self,
         options: &ReplayOptions,
         comm: &Arc<dyn Communicator>,
         copied: Result<()>,
     ) -> Result<()> {
-        let (store, root) = (&options.store, comm.rank() == 0);
-        let remove = || {
-            // The error that counts is the one that there is.
-            let _ = store.remove(&self.name);
+        copied?;
+        let named = match self.draft {
+            Some(draft) => whole::name(&options.store, draft, options.overwrite, options.sync),
+            None => Ok(()),
         };
-        if copied.is_err() {
-            if root {
-                remove();
+        let named = named.map_err(|error| match error {
+            Error::Store(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+                ReplayError::Exists { path: self.output }
             }
-            return copied;
-        }
-        let renamed = match root {
-            true => self.rename(options).inspect_err(|_| remove()),
-            false => Ok(()),
-        };
-        agree(&**comm, renamed)
-    }
-
-    fn rename(&self, options: &ReplayOptions) -> Result<()> {
-        let store = &options.store;
-        match options.overwrite {
-            true => {
-                esker::clear_journal(&**store, &self.output)?;
-                store.rename(&self.name, &self.output)?;
-            }
-            false => store.publish(&self.name, &self.output).map_err(|error| {
-                match error.kind() == std::io::ErrorKind::AlreadyExists {
-                    true => ReplayError::Exists { path: self.output.clone() },
-                    false => error.into(),
-                }
-            })?,
-        }
-        if options.sync {
-            store.sync_names(&self.output)?;
-        }
-        Ok(())
+            other => other.into(),
+        });
+        agree(&**comm, named)
     }
 }
 

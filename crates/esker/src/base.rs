@@ -1,5 +1,7 @@
 //! The file under a dataset, in define mode and in data mode alike.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +12,7 @@ use esker_store::{File, Store};
 use crate::common::{Common, same_everywhere};
 use crate::error::{Error, Result};
 use crate::hints::Hints;
-use crate::journal::{journal_path, new_path, read_journal};
+use crate::journal::{journal_path, read_journal};
 use crate::options::FillMode;
 use crate::share::Share;
 
@@ -93,9 +95,17 @@ impl Base {
         Error::Schema { path: self.path.clone(), source }
     }
 
-    /// Where a new file grows before it takes the dataset's name.
-    pub(crate) fn new_path(&self) -> PathBuf {
-        new_path(&self.path)
+    /// Rank 0's path for everyone. Collective.
+    pub(crate) fn roots_path(&self, own: Option<&Path>) -> Result<PathBuf> {
+        match own {
+            Some(path) if self.comm.size() == 1 => Ok(path.to_path_buf()),
+            own => {
+                let own = own.map(|path| path.as_os_str().as_bytes()).unwrap_or_default();
+                let parts = broadcast_parts(&*self.comm, &[own])?;
+                let bytes = parts.into_iter().next().ok_or(Error::Garbled)?;
+                Ok(PathBuf::from(OsString::from_vec(bytes)))
+            }
+        }
     }
 
     /// A journal is there that belongs to neither header.

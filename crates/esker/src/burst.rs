@@ -14,6 +14,7 @@ mod recover;
 mod replay;
 mod session;
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use esker_format::Header;
@@ -69,11 +70,12 @@ struct Seen {
 
 impl Burst {
     /// Begins to log, if that is wanted. Collective.
-    pub(crate) fn start(base: &Base) -> Result<Option<Box<Burst>>> {
+    /// Who may read the file `like`, the dataset's, may read them.
+    pub(crate) fn start(base: &Base, like: &Path) -> Result<Option<Box<Burst>>> {
         if !base.hints.burst_buf.is_on() || !base.writable {
             return Ok(None);
         }
-        let session = Session::begin(base)?;
+        let session = Session::begin(base, like)?;
         let pair = session.make(base, 0)?;
         Ok(Some(Box::new(Burst {
             session,
@@ -329,8 +331,13 @@ impl Dataset {
         self.base.agree(emptied)
     }
 
-    /// What happened that the program may want to know: a burst buffer that was full.
+    /// What happened that the program may want to know: a burst buffer that was full, versions of a
+    /// container that are newer than the one that is read and cannot be.
     pub fn notes(&self) -> &[String] {
-        self.burst.as_ref().map_or(&[], |burst| &burst.notes)
+        match (&self.container, &self.burst) {
+            (Some(container), _) => container.notes(),
+            (None, Some(burst)) => &burst.notes,
+            (None, None) => &[],
+        }
     }
 }

@@ -5,27 +5,32 @@
 //! - When data must move, a new file is built beside the old one and renamed over it: the old
 //!   one is whole until the new one is.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use esker_format::chunked::Anchor;
 use esker_format::{Alignment, DataLayout, Header, HeaderState, values};
-use esker_store::{Access, CreateMode, File};
+use esker_store::{Access, Draft, File, Locked};
 
-use crate::base::Base;
-use crate::chunked::{self, Heap, HeapFile, Placing, remove_others, tables_file, write_block};
+use crate::base::{Base, read_header};
+use crate::chunked::{
+    self, Heap, HeapFile, Placing, remove_others, same_but_for_growth, tables_file, write_tables,
+};
 use crate::container::Container;
 use crate::decomposed::{Groups, NewMap, Replaced, Spread, discard_new, write_maps};
 use crate::define::Before;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fill::fill_range;
 use crate::hints::ChunkFiles;
 use crate::journal;
-use crate::moving;
+use crate::moving::{self, Turn};
+use crate::writer;
 
 /// A header that is in the file.
 pub(crate) struct Committed {
     pub(crate) file: Arc<dyn File>,
-    /// Whether the file got its name just now, which a loss of power may undo.
+    /// Whether a loss of power may undo the file's name: it got it just now, or in an earlier session,
+    /// which need not have synced it.
     pub(crate) renamed: bool,
     /// What the file is a view of, if it is one.
     pub(crate) container: Option<Box<Container>>,
@@ -33,6 +38,8 @@ pub(crate) struct Committed {
     pub(crate) heap: Option<Heap>,
     /// The file, if variables are in sub-files.
     pub(crate) spread: Option<Arc<Spread>>,
+    /// Keeps other writers away, on rank 0, if the file that was made has one at a time.
+    pub(crate) lock: Option<Locked>,
 }
 
 /// What is to be committed.
@@ -56,15 +63,29 @@ impl New<'_> {
         base.end_of(header, records).max(heap)
     }
 
-    /// Writes the tables that are new, and what the heap ends with.
-    fn write_tables(&self, base: &Base, file: &dyn File) -> Result<()> {
+    /// Whether two programs that write the dataset would destroy what the other has written.
+    fn needs_one_writer(&self) -> bool {
+        self.placing.is_some() || self.groups.is_some()
+    }
+
+    /// Keeps other writers away from a file that is made for this, if it must have one.
+    fn lock(&self, base: &Base, file: &Arc<dyn File>) -> Result<Option<Locked>> {
+        match self.needs_one_writer() {
+            true => writer::lock(base, file),
+            false => Ok(None),
+        }
+    }
+
+    /// Writes the tables that are new, and what the heap ends with. Who may read the file `like` may read
+    /// those that are beside it.
+    fn write_tables(&self, base: &Base, file: &dyn File, like: &Path) -> Result<()> {
         let Some(placing) = self.placing else { return Ok(()) };
-        let beside = placing.stem.as_ref().map(|stem| tables_file(base, stem)).transpose()?;
+        let beside = placing.stem.as_ref().map(|stem| tables_file(base, stem, like)).transpose()?;
         if let Some(end) = placing.end() {
             chunked::write_end(file, end)?;
         }
         let heap = HeapFile::new(beside.as_deref().unwrap_or(file), placing.heap.begin);
-        placing.blocks.iter().try_for_each(|(at, block)| write_block(heap, *at, block))?;
+        write_tables(heap, &placing.tables)?;
         match &beside {
             // Before the header that speaks of them.
             Some(tables) => {
@@ -79,8 +100,11 @@ impl New<'_> {
 /// Bytes that the header of a dataset with sub-files may grow by: it is never placed again.
 const AMENDS: u64 = 8 << 10;
 
+/// A file that rank 0 has begun, and where, on every rank; nothing if an attempt has failed.
+type Begun = (Option<Draft>, Option<PathBuf>);
+
 /// Commits a new dataset, in place of one that has its name. Collective.
-pub(crate) fn create(base: &Base, new: &New<'_>) -> Result<Committed> {
+pub(crate) fn create(base: &Base, new: &New<'_>, begun: Begun) -> Result<Committed> {
     let New { header, groups, .. } = *new;
     let disk = match groups {
         None => None,
@@ -93,7 +117,7 @@ pub(crate) fn create(base: &Base, new: &New<'_>) -> Result<Committed> {
             Some((groups, placed.map_err(|e| base.schema_error(e))?))
         }
     };
-    let created = create_named(base, new, disk);
+    let created = create_named(base, new, disk, begun);
     if created.is_err() && base.is_root() {
         discard_new(base, groups);
     }
@@ -101,26 +125,45 @@ pub(crate) fn create(base: &Base, new: &New<'_>) -> Result<Committed> {
 }
 
 /// Builds the new dataset and gives it its name.
-fn create_named(base: &Base, new: &New<'_>, disk: Option<(&Groups, Header)>) -> Result<Committed> {
+fn create_named(
+    base: &Base,
+    new: &New<'_>,
+    disk: Option<(&Groups, Header)>,
+    (begun, growing): Begun,
+) -> Result<Committed> {
     let New { header, fills, maps, groups, .. } = *new;
-    let name = base.new_path();
-    let stored = disk.as_ref().map_or(header, |(_, disk)| disk);
+    let encoded = disk.as_ref().map_or(header, |(_, disk)| disk).encode();
     let created = base.by_root(|| {
+        let stored = disk.as_ref().map_or(header, |(_, disk)| disk);
         let replaced = Replaced::look(base)?;
-        let file = base.store.create(&name, CreateMode::Truncate)?;
-        file.write_at(0, &stored.encode())?;
+        let draft = match begun {
+            Some(draft) => draft,
+            None => Draft::begin(&base.store, &base.path)?,
+        };
+        let file = grown(base, &draft)?;
+        let lock = new.lock(base, &file)?;
         file.set_len(new.end(base, stored, 0))?;
-        new.write_tables(base, &*file)?;
-        Ok((file, replaced))
+        new.write_tables(base, &*file, draft.path())?;
+        Ok((draft, (file, lock), replaced))
     })?;
-    let (created, replaced) = created.unzip();
+    let (mut draft, created, replaced) = match created {
+        Some((draft, file, replaced)) => (Some(draft), Some(file), Some(replaced)),
+        None => (None, None, None),
+    };
+    let (created, lock) = created.unzip();
+    let lock = lock.flatten();
+    let name = match growing {
+        Some(name) => name,
+        None => base.roots_path(draft.as_ref().map(Draft::path))?,
+    };
     let file = opened(base, &name, created);
+    let mut live = Vec::new();
     let (file, spread): (Result<Arc<dyn File>>, _) = match disk {
         None => (file, None),
         Some((groups, disk)) => {
             // Before the file that names them.
             let spread = Spread::new(base, base.agree(file)?, (header, disk), groups.clone());
-            base.agree(spread.make(base))?;
+            live = base.agree(spread.make(base, &name))?;
             let spread = Arc::new(spread);
             (Ok(spread.clone()), Some(spread))
         }
@@ -138,24 +181,35 @@ fn create_named(base: &Base, new: &New<'_>, disk: Option<(&Groups, Header)>) -> 
     });
     let file = base.agree(filled)?;
     base.by_root(|| {
+        let draft = draft.take().ok_or(Error::Garbled)?;
         let replaces = base.store.exists(&base.path)?;
-        let sync_names = || match replaces && spread.is_some() {
+        let old = replaced.as_ref().is_some_and(Replaced::had_subfiles);
+        let sync_names = || match replaces && (spread.is_some() || old) {
             true => base.store.sync_names(&base.path),
             false => Ok(()),
         };
+        journal::clear_journal(&*base.store, &base.path)?;
+        // Last, so that an empty file that is filled where it is is none before everything is in it.
+        let main = spread.as_ref().map_or(&file, |spread| spread.main());
+        main.write_at(0, &encoded)?;
         if replaces {
             // The name may reach the disk before the contents, and the old dataset would be lost.
-            spread.as_ref().map_or(&file, |spread| spread.main()).sync()?;
+            main.sync()?;
             sync_names()?;
         }
-        journal::clear_journal(&*base.store, &base.path)?;
-        base.store.rename(&name, &base.path)?;
+        draft.take_name()?;
+        if lock.is_none() {
+            // An empty file that was filled was locked for that.
+            let _ = main.unlock();
+        }
         if base.hints.chunk_files != ChunkFiles::Inside {
             remove_others(base, new.placing.and_then(|p| p.stem.as_deref()).unwrap_or(""));
         }
         // Or the old dataset could come back without its sub-files.
         Ok(sync_names()?)
     })?;
+    // They belong to a dataset now.
+    drop(live);
     if let Some(spread) = &spread {
         // They are found without their names, and get them at the next sync or close if not now.
         let _ = spread.name(base);
@@ -163,7 +217,15 @@ fn create_named(base: &Base, new: &New<'_>, disk: Option<(&Groups, Header)>) -> 
     if let Some(replaced) = replaced {
         replaced.remove_subfiles(base, groups);
     }
-    Ok(Committed { file, renamed: true, container: None, heap: None, spread })
+    Ok(Committed { file, renamed: true, container: None, heap: None, spread, lock })
+}
+
+/// The file of a draft.
+fn grown(base: &Base, draft: &Draft) -> Result<Arc<dyn File>> {
+    match draft.file() {
+        Some(file) => Ok(file.clone()),
+        None => Ok(base.store.open(draft.path(), Access::ReadWrite)?),
+    }
 }
 
 /// The file that rank 0 has made, on every rank. An open file keeps being the same one when it
@@ -177,16 +239,26 @@ fn opened(base: &Base, name: &Path, mine: Option<Arc<dyn File>>) -> Result<Arc<d
 
 /// Commits a redefinition. Collective.
 pub(crate) fn update(base: &Base, before: &Before, new: &New<'_>) -> Result<Committed> {
-    base.by_root(|| undo_failed_attempt(base, before))?;
+    // Until the new header is there; longer, if the dataset has one writer at a time.
+    let held = base.by_root(|| {
+        let held = match before.lock {
+            Some(_) => None,
+            None => writer::lock(base, &before.file)?,
+        };
+        undo_failed_attempt(base, before)?;
+        require_same(base, before)?;
+        Ok(held)
+    })?;
     let heap_stays = new.placing.is_none_or(|placing| placing.moved.is_none());
     let (container, heap, spread) = (None, None, None);
     if heap_stays && stays(before, new.header) {
         in_place(base, before, new)?;
         let (file, renamed) = (before.file.clone(), false);
-        Ok(Committed { file, renamed, container, heap, spread })
+        let lock = held.flatten().filter(|_| new.needs_one_writer());
+        Ok(Committed { file, renamed, container, heap, spread, lock })
     } else {
-        let file = rebuild(base, before, new)?;
-        Ok(Committed { file, renamed: true, container, heap, spread })
+        let (file, lock) = rebuild(base, before, new)?;
+        Ok(Committed { file, renamed: true, container, heap, spread, lock })
     }
 }
 
@@ -200,6 +272,22 @@ fn undo_failed_attempt(base: &Base, before: &Before) -> Result<()> {
         HeaderState::Foreign => Err(base.stale_journal()),
         _ => journal::restore_header(store, path, &*before.file, &journal),
     }
+}
+
+/// Fails if the file of the dataset's name has another header than the one that is to be changed: another program
+/// has redefined it, and its definitions would be lost.
+fn require_same(base: &Base, before: &Before) -> Result<()> {
+    writer::require_named(base, &*before.file)?;
+    let (now, _) = read_header(&base.path, &*before.file)?;
+    let known = Header::decode(&before.bytes, before.file.len()?);
+    let known = known.map_err(|source| Error::Decode { path: base.path.clone(), source })?;
+    if same_but_for_growth(&now, &known) {
+        return Ok(());
+    }
+    let why = "another program has changed its definitions since it was opened here, and they would be lost: \
+               open it again"
+        .to_string();
+    Err(Error::Writers { path: base.path.clone(), why })
 }
 
 /// Whether all data that exist stay where they are.
@@ -222,7 +310,7 @@ fn in_place(base: &Base, before: &Before, new: &New<'_>) -> Result<()> {
         if file.len()? < end {
             file.set_len(end)?;
         }
-        new.write_tables(base, file)
+        new.write_tables(base, file, &base.path)
     })?;
     let first = before.header.layout.places.len();
     let filled = fill_new_fixed(file, header, first, fills, base)
@@ -242,43 +330,38 @@ fn write_header(base: &Base, before: &Before, header: &Header) -> Result<()> {
     if old == new {
         return Ok(());
     }
-    journal::replace_header(&*base.store, &base.path, file, old, &new)
+    journal::replace_header(&base.store, &base.path, file, old, &new)
 }
 
-fn rebuild(base: &Base, before: &Before, new: &New<'_>) -> Result<Arc<dyn File>> {
-    let name = base.new_path();
-    let built = build(base, before, new);
-    let renamed = built.and_then(|file| {
-        base.by_root(|| Ok(base.store.rename(&name, &base.path)?))?;
-        Ok(file)
-    });
-    match renamed {
-        // From here on there is only the new file, so nothing may fail any more. A handle that
-        // is opened now has the right name in its errors, but the one we have will do.
-        Ok(file) => Ok(base.store.open(&base.path, Access::ReadWrite).unwrap_or(file)),
-        Err(error) => {
-            // The old file is untouched. The error that counts is the one that we have.
-            if base.is_root() {
-                let _ = base.store.remove(&name);
-            }
-            Err(error)
-        }
-    }
+fn rebuild(base: &Base, before: &Before, new: &New<'_>) -> Result<(Arc<dyn File>, Option<Locked>)> {
+    // The old file is untouched by a failure, and the draft goes with it.
+    let (file, lock, draft) = build(base, before, new)?;
+    base.by_root(|| Ok(draft.map_or(Ok(()), Draft::take_name)?))?;
+    // From here on there is only the new file, so nothing may fail any more. A handle that
+    // is opened now has the right name in its errors, but the one we have will do.
+    Ok((base.store.open(&base.path, Access::ReadWrite).unwrap_or(file), lock))
 }
 
-fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<Arc<dyn File>> {
+/// A file that was built, its lock, and what it is until it has its name.
+type Built = (Arc<dyn File>, Option<Locked>, Option<Draft>);
+
+fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<Built> {
     let New { header, fills, maps, placing, .. } = *new;
-    let name = base.new_path();
     let created = base.by_root(|| {
-        let file = base.store.create(&name, CreateMode::Truncate)?;
-        base.store.copy_permissions(&base.path, &name)?;
+        let draft = Draft::whole(&base.store, &base.path)?;
+        let file = grown(base, &draft)?;
+        let lock = new.lock(base, &file)?;
         file.write_at(0, &header.encode())?;
         file.set_len(new.end(base, header, before.records))?;
-        new.write_tables(base, &*file)?;
-        Ok(file)
+        new.write_tables(base, &*file, draft.path())?;
+        Ok((draft, (file, lock)))
     })?;
+    let (draft, created) = created.unzip();
+    let (created, lock) = created.unzip();
+    let name = base.roots_path(draft.as_ref().map(Draft::path))?;
     let filled = opened(base, &name, created).and_then(|file| {
-        moving::copy_data(before, header, fills, &*file, base.share())?;
+        let turn = Turn { share: base.share(), at_once: base.hints.move_chunk };
+        moving::copy_data(before, header, fills, &*file, turn)?;
         if let Some(placing) = placing.filter(|placing| placing.stem.is_none()) {
             // Everything in the heap is counted from its beginning.
             let old = before.chunked.as_ref().map_or(0, |c| c.heap.begin);
@@ -288,7 +371,8 @@ fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<Arc<dyn File>> {
                 from,
                 &*file,
                 placing.heap.begin,
-                base.share().of(len),
+                turn.share.of(len),
+                turn.at_once,
             )?;
         }
         let first = before.header.layout.places.len();
@@ -297,7 +381,7 @@ fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<Arc<dyn File>> {
         file.sync()?;
         Ok(file)
     });
-    base.agree(filled)
+    Ok((base.agree(filled)?, lock.flatten(), draft))
 }
 
 /// Writes this rank's share of the fill values of the fixed-size variables from number `first`
@@ -311,7 +395,8 @@ fn fill_new_fixed(
 ) -> Result<()> {
     let share = base.share();
     for (id, var, place) in header.vars().skip(first) {
-        let wanted = fills.get(id.0).copied().unwrap_or(false);
+        // The scalar of a chunked variable is a missing value to other programs, never zero.
+        let wanted = fills.get(id.0).copied().unwrap_or(false) || Anchor::of(var).is_some();
         if wanted && !header.schema.is_record(var) {
             // PnetCDF leaves zeros in the padding, netCDF fills it.
             let mine = share.of(if base.align.never_back { place.bytes } else { place.vsize });

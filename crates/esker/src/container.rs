@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! RUN.esk/esker.json          what this is
+//! RUN.esk/promises            which versions were committed, and which of them were synced
 //! RUN.esk/versions/00000007   the manifest of version 7
 //! RUN.esk/segments/7-1f.4.meta, 7-1f.4.data   logs of the session that began version 7
 //! ```
@@ -10,10 +11,13 @@
 //! creating the next manifest, which one of several writers can.
 
 mod distributed;
+mod mark;
+mod names;
+mod promises;
 mod sections;
+mod versions;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,8 +25,8 @@ use std::time::Instant;
 
 use esker_comm::{CommunicatorExt, Message};
 use esker_format::log::{Head, LogPart, Manifest, Session};
-use esker_format::{Header, Variable};
-use esker_store::{Access, CreateMode, File, Lane, ReadPool, Store};
+use esker_format::{Header, Variable, inside};
+use esker_store::{Access, File, Lane, ReadPool, Store};
 
 use crate::base::{Base, broadcast_parts};
 use crate::error::{Error, Result};
@@ -30,19 +34,16 @@ use crate::hints::LogFiles;
 use crate::log::{FILTERS, Index, Lengths, LogDamage, LogSource, LogWriter, Memo, View};
 use crate::report::Report;
 use distributed::Share;
+use names::MARK;
 
-/// The file that makes a directory a container.
-const MARK: &str = "esker.json";
-
-/// What it begins with.
-const MARK_TEXT: &str = "{\"esker\": \"container\", \"format\": 1";
+pub(crate) use mark::Mark;
+pub(crate) use names::{data_path, meta_path, version_path};
+pub(crate) use promises::Promises;
+pub(crate) use versions::{Found, Read, find, publish, read, read_all, versions};
 
 /// Bytes of a lane's block in shared metadata and data files.
 const META_BLOCK: u64 = 256 << 10;
 const DATA_BLOCK: u64 = 8 << 20;
-
-/// No manifest is longer: that of a million logs has 32 MB.
-const LONGEST: u64 = 1 << 30;
 
 /// Log files that are open at once for reading.
 const OPEN_FILES: usize = 256;
@@ -59,6 +60,9 @@ pub(crate) struct Container {
     /// Collective calls so far.
     pub(crate) epoch: u64,
     pub(crate) view: Arc<View>,
+    /// The store, closed around the container's directory once there is one.
+    store: Arc<dyn Store>,
+    enclosed: bool,
     pool: Arc<ReadPool>,
     seen: Arc<Mutex<Seen>>,
     /// Whether the index is distributed, which all ranks know alike, and this rank's part.
@@ -74,6 +78,12 @@ pub(crate) struct Container {
     settled: bool,
     /// The number of the next version: behind all that there are, damaged ones included.
     next: u64,
+    /// The oldest version of the dataset.
+    first: u64,
+    /// Whether the names of all but the next version are safe from power loss.
+    named: bool,
+    /// What its user has to know.
+    notes: Vec<String>,
     /// The header of the version, to know whether a commit says anything new.
     committed: Vec<u8>,
     /// Files that the first commit removes: those of the dataset that it replaces.
@@ -129,7 +139,9 @@ pub(crate) fn claim(store: &dyn Store, path: &Path, clobber: bool) -> Result<Pat
         }
         return Ok(store.resolve(path)?);
     }
-    if store.exists(path)? {
+    // A folder without contents may have been made for the purpose.
+    let is_empty = store.is_dir(path)? && store.names_in(path)?.is_empty();
+    if store.exists(path)? && !is_empty {
         let why = "something that is not a container has its name, and is not replaced by one";
         return Err(broken(path, why));
     }
@@ -140,127 +152,54 @@ fn broken(path: &Path, why: impl Into<String>) -> Error {
     Error::Container { path: path.to_path_buf(), why: why.into() }
 }
 
-pub(crate) fn version_path(path: &Path, version: u64) -> PathBuf {
-    path.join("versions").join(format!("{version:08}"))
-}
-
-/// The metadata log of a pair of files.
-pub(crate) fn meta_path(path: &Path, session: &Session, file: u32) -> PathBuf {
-    let name = match session.revision {
-        0 => format!("{}.{file}.meta", session.stem),
-        revision => format!("{}.{file}.{revision}.meta", session.stem),
-    };
-    path.join("segments").join(name)
-}
-
-/// The data log of a pair of files.
-pub(crate) fn data_path(path: &Path, session: &Session, file: u32) -> PathBuf {
-    path.join("segments").join(format!("{}.{file}.data", session.stem))
-}
-
-/// The numbers of the versions that there are, newest first.
-pub(crate) fn versions(store: &dyn Store, path: &Path) -> Result<Vec<u64>> {
-    let names = store.names_in(&path.join("versions"))?;
-    let mut numbers: Vec<u64> = names.iter().filter_map(|name| name.parse().ok()).collect();
-    numbers.sort_unstable_by(|a, b| b.cmp(a));
-    Ok(numbers)
-}
-
-pub(crate) fn read_all(store: &dyn Store, path: &Path) -> Result<Vec<u8>> {
-    let file = store.open(path, Access::Read)?;
-    let mut bytes = vec![0; file.len()?.min(LONGEST) as usize];
-    let n = file.read_at(0, &mut bytes)?;
-    bytes.truncate(n);
-    Ok(bytes)
-}
-
-/// The manifest of a version, or of the newest whole one.
-pub(crate) fn read_manifest(
-    store: &dyn Store,
-    path: &Path,
-    version: Option<u64>,
-) -> Result<Manifest> {
-    let mark = read_all(store, &path.join(MARK))?;
-    if !mark.starts_with(MARK_TEXT.as_bytes()) {
-        return Err(broken(
-            path,
-            format!("its {MARK} is not one that this version of Esker knows"),
-        ));
-    }
-    let all = versions(store, path)?;
-    let wanted = match version {
-        Some(version) if !all.contains(&version) => {
-            let newest = all.first().copied().unwrap_or(0);
-            return Err(broken(
-                path,
-                format!("it has no version {version}; the newest is {newest}"),
-            ));
-        }
-        Some(version) => vec![version],
-        None => all,
-    };
-    for number in &wanted {
-        let bytes = read_all(store, &version_path(path, *number))?;
-        // The newest may be torn after a loss of power, when nobody had synced it.
-        if let Some(manifest) = Manifest::decode(&bytes).filter(|m| m.version == *number) {
-            return Ok(manifest);
-        }
-    }
-    match wanted.as_slice() {
-        [] => Err(broken(path, "it has no version yet")),
-        [one] => Err(broken(path, format!("the manifest of version {one} is damaged"))),
-        [newest, ..] => {
-            Err(broken(path, format!("the manifests of all versions up to {newest} are damaged")))
-        }
-    }
-}
-
 impl Container {
     /// A container that is not there yet, or replaces one that is. Collective.
     pub(crate) fn create(base: &Base, header: &Header) -> Result<Container> {
         let found = base.by_root(|| {
-            let store = &*base.store;
-            if !is_container(store, &base.path)? {
+            if !is_container(&*base.store, &base.path)? {
                 return Ok((0, Vec::new()));
             }
+            let store = &*base.store.enclosed(&base.path)?;
+            let promised = Promises::open(store, &base.path)?.highest();
             let all = versions(store, &base.path)?;
             let mut old: Vec<PathBuf> =
                 all.iter().map(|version| version_path(&base.path, *version)).collect();
             let segments = base.path.join("segments");
             let names = store.names_in(&segments)?;
             old.extend(names.iter().map(|name| segments.join(name)));
-            Ok((all.first().copied().unwrap_or(0), old))
+            Ok((all.first().copied().unwrap_or(0).max(promised), old))
         })?;
         let (version, replaced) = found.unwrap_or_default();
         let version = base.comm.max_u64(version)?;
         let mut container = Container::new(base, header, version, Vec::new());
         container.replaced = replaced;
+        container.first = container.next;
         Ok(container)
     }
 
     /// Opens a version, by default the newest. Collective.
     pub(crate) fn open(base: &Base, version: Option<u64>) -> Result<(Container, Header)> {
-        let root = base.by_root(|| {
-            // Before the manifest is read: what somebody commits in between is not ours.
-            let newest = versions(&*base.store, &base.path)?.first().copied().unwrap_or(0);
-            let manifest = read_manifest(&*base.store, &base.path, version)?;
-            // One that is torn keeps its number; a version that was asked for goes no further.
-            let last = if version.is_some() { 0 } else { newest };
-            Ok((last.max(manifest.version) + 1, manifest))
-        })?;
-        let mut next = 0;
-        let manifest = match root {
-            Some((number, manifest)) => {
-                next = number;
+        let store = base.agree(base.store.enclosed(&base.path).map_err(Error::from))?;
+        let root = base.by_root(|| find(&*store, &base.path, version))?;
+        let (manifest, numbers, notes) = match root {
+            Some(Found { manifest, next, first, notes }) => {
                 if base.comm.size() > 1 {
-                    broadcast_parts(&*base.comm, &[&manifest.encode()])?;
+                    let notes = notes.join("\n");
+                    let numbers = Message::from_u64s(&[next, first]);
+                    let parts = [&manifest.encode()[..], &numbers[..], notes.as_bytes()];
+                    broadcast_parts(&*base.comm, &parts)?;
                 }
-                manifest
+                (manifest, [next, first], notes)
             }
             None => {
                 let parts = broadcast_parts(&*base.comm, &[])?;
-                let bytes = parts.first().ok_or(Error::Garbled)?;
-                Manifest::decode(bytes).ok_or(Error::Garbled)?
+                let [manifest, numbers, notes] =
+                    <[Vec<u8>; 3]>::try_from(parts).map_err(|_| Error::Garbled)?;
+                let manifest = Manifest::decode(&manifest).map_err(|_| Error::Garbled)?;
+                let numbers = <[u64; 2]>::try_from(Message::from(numbers).to_u64s());
+                let notes = String::from_utf8(notes).map_err(|_| Error::Garbled)?;
+                let notes = notes.lines().map(str::to_string).collect();
+                (manifest, numbers.map_err(|_| Error::Garbled)?, notes)
             }
         };
         let decoded = Header::decode(&manifest.header, u64::MAX);
@@ -269,8 +208,17 @@ impl Container {
         crate::sound::require(&base.path, &header)?;
         let mut container = Container::new(base, &header, manifest.version, manifest.sessions);
         container.committed = manifest.header;
-        container.next = base.comm.max_u64(next)?;
+        [container.next, container.first] = numbers;
+        container.notes = notes;
+        container.enclose(store);
         Ok((container, header))
+    }
+
+    /// From here on nothing is opened but what is in the container's own directory.
+    fn enclose(&mut self, store: Arc<dyn Store>) {
+        self.pool = ReadPool::new(store.clone(), OPEN_FILES);
+        self.store = store;
+        self.enclosed = true;
     }
 
     fn new(base: &Base, header: &Header, version: u64, sessions: Vec<Session>) -> Container {
@@ -283,6 +231,8 @@ impl Container {
             own: None,
             epoch: 0,
             view,
+            store: base.store.clone(),
+            enclosed: false,
             pool,
             seen: Arc::default(),
             distributed: false,
@@ -291,7 +241,10 @@ impl Container {
             together: 0,
             durable: false,
             settled: false,
-            next: version + 1,
+            next: version.saturating_add(1),
+            first: version,
+            named: false,
+            notes: Vec::new(),
             committed: Vec::new(),
             replaced: Vec::new(),
         }
@@ -309,6 +262,8 @@ impl Container {
             own: None,
             epoch: self.epoch,
             view: self.view.clone(),
+            store: self.store.clone(),
+            enclosed: self.enclosed,
             pool: self.pool.clone(),
             seen: self.seen.clone(),
             distributed: false,
@@ -318,6 +273,9 @@ impl Container {
             durable: self.durable,
             settled: self.settled,
             next: self.next,
+            first: self.first,
+            named: self.named,
+            notes: Vec::new(),
             committed: Vec::new(),
             replaced: Vec::new(),
         })
@@ -328,6 +286,11 @@ impl Container {
         self.version
     }
 
+    /// What its user has to know: newer versions that cannot be read.
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
     /// Commits a definition. Collective.
     pub(crate) fn define(
         &mut self,
@@ -336,15 +299,19 @@ impl Container {
         report: &mut Report,
     ) -> Result<()> {
         base.by_root(|| {
-            let store = &*base.store;
-            store.create_dir(&base.path)?;
+            base.store.create_dir(&base.path)?;
+            let store = &*base.store.enclosed(&base.path)?;
             store.create_dir(&base.path.join("versions"))?;
             store.create_dir(&base.path.join("segments"))?;
-            if !is_marked(store, &base.path)? {
-                write_mark(store, &base.path)?;
+            if Mark::find(store, &base.path)?.is_none() {
+                Mark::write(store, &base.path)?;
             }
             Ok(())
         })?;
+        if !self.enclosed {
+            let store = base.agree(base.store.enclosed(&base.path).map_err(Error::from))?;
+            self.enclose(store);
+        }
         self.require_filters(base, header)?;
         self.commit(base, header, false, report)?;
         self.view.change().set_header(header.clone());
@@ -399,7 +366,7 @@ impl Container {
         };
         let numbers = Message::from(parts.into_iter().next().ok_or(Error::Garbled)?).to_u64s();
         let [version, identity] = <[u64; 2]>::try_from(numbers).map_err(|_| Error::Garbled)?;
-        let stem = format!("{version}-{identity:016x}");
+        let stem = inside::session_stem(version, identity);
         // The file of this rank, and its lane of it.
         let (file, lane, lanes) = match base.hints.log_files {
             LogFiles::Process => (comm.rank() as u32, 0, 1),
@@ -428,7 +395,8 @@ impl Container {
         let paths = [meta_path(&base.path, &session, file), data_path(&base.path, &session, file)];
         let made = match lane {
             0 => paths.iter().try_for_each(|path| {
-                base.store.create(path, CreateMode::New)?;
+                // Who may read the mark may read all.
+                self.store.create_like(path, &base.path.join(MARK))?;
                 Ok(())
             }),
             _ => Ok(()),
@@ -446,7 +414,7 @@ impl Container {
         let part = &session.logs[base.comm.rank()];
         let (lane, lanes) = (part.lane.into(), part.lanes.into());
         let open = |path: &PathBuf, block| -> Result<Arc<dyn File>> {
-            Ok(Lane::open(base.store.open(path, Access::ReadWrite)?, lane, lanes, block))
+            Ok(Lane::open(self.store.open(path, Access::ReadWrite)?, lane, lanes, block))
         };
         let meta = open(&paths[0], META_BLOCK)?;
         let data = open(&paths[1], DATA_BLOCK)?;
@@ -615,15 +583,17 @@ impl Container {
                 sessions.push(session);
             }
             let manifest = Manifest { version, header: bytes.clone(), sessions };
-            publish(&*base.store, &base.path, &manifest, durable)?;
+            let how = (self.first, durable, self.named);
+            publish(&*self.store, &base.path, &manifest, how)?;
             for old in &self.replaced {
                 // What was replaced is garbage now, in the way of nothing.
-                let _ = base.store.remove(old);
+                let _ = self.store.remove(old);
             }
             Ok(())
         })?;
         self.replaced.clear();
-        (self.version, self.next) = (version, version + 1);
+        self.named |= durable;
+        (self.version, self.next) = (version, version.saturating_add(1));
         self.committed = bytes;
         self.durable = durable;
         if let Some(own) = &mut self.own {
@@ -648,7 +618,7 @@ impl Container {
             }
         }
         for path in paths.iter().skip(base.comm.rank()).step_by(base.comm.size()) {
-            base.store.open(path, Access::ReadWrite)?.sync()?;
+            self.store.open(path, Access::ReadWrite)?.sync()?;
         }
         Ok(())
     }
@@ -671,71 +641,6 @@ fn damaged(base: &Base, index: &Index) -> Result<()> {
          `esker recover` makes a version of what can be read"
     );
     Err(broken(&base.path, why))
-}
-
-/// Whether the file that makes a directory a container is whole.
-pub(crate) fn is_marked(store: &dyn Store, path: &Path) -> Result<bool> {
-    let mark = path.join(MARK);
-    Ok(store.exists(&mark)? && read_all(store, &mark)?.starts_with(MARK_TEXT.as_bytes()))
-}
-
-/// Makes the directory a container. A mark that is there is whole, whoever dies.
-pub(crate) fn write_mark(store: &dyn Store, path: &Path) -> Result<()> {
-    let text = format!("{MARK_TEXT}, \"identity\": \"{:016x}\"}}\n", identity());
-    let draft = path.join(format!("{MARK}-{:016x}", identity()));
-    let file = store.create(&draft, CreateMode::New)?;
-    // It is synced with the first version that is: before that nothing is promised.
-    let written = file.write_at(0, text.as_bytes());
-    let renamed = written.and_then(|()| store.rename(&draft, &path.join(MARK)));
-    Ok(renamed.inspect_err(|_| {
-        let _ = store.remove(&draft);
-    })?)
-}
-
-/// Creates the manifest's version, if nobody else has.
-pub(crate) fn publish(
-    store: &dyn Store,
-    container: &Path,
-    manifest: &Manifest,
-    durable: bool,
-) -> Result<()> {
-    let path = version_path(container, manifest.version);
-    if durable {
-        // A version that is durable counts on a mark that is.
-        store.open(&container.join(MARK), Access::ReadWrite)?.sync()?;
-    }
-    let draft = container.join("versions").join(format!("draft-{:016x}", identity()));
-    let bytes = manifest.encode();
-    let file = store.create(&draft, CreateMode::New)?;
-    let written = file.write_at(0, &bytes).and_then(|()| match durable {
-        true => file.sync(),
-        false => Ok(()),
-    });
-    let published = written.and_then(|()| store.publish(&draft, &path));
-    if let Err(error) = published {
-        let _ = store.remove(&draft);
-        if error.kind() != ErrorKind::AlreadyExists {
-            return Err(error.into());
-        }
-        // It may be ours, from a commit that failed after this.
-        if read_all(store, &path)? != bytes {
-            let why = format!(
-                "version {} was committed by another writer meanwhile; open it again",
-                manifest.version
-            );
-            return Err(broken(container, why));
-        }
-        if durable {
-            store.open(&path, Access::ReadWrite)?.sync()?;
-        }
-    }
-    if durable {
-        let segments = container.join("segments").join("x");
-        for name in [&path, &segments, &container.join(MARK), container] {
-            store.sync_names(name)?;
-        }
-    }
-    Ok(())
 }
 
 /// A number that no other session has.

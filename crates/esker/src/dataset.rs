@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use esker_comm::{Communicator, CommunicatorExt};
+use esker_format::chunked::{Anchor, begun_of, writer_of};
 use esker_format::{
     Alignment, DataLayout, Header, HeaderState, NumRecs, Schema, SchemaError, VarId, Variable,
 };
-use esker_store::{Access, File};
+use esker_store::{Access, File, Locked};
 
 use crate::base::{Base, agree, broadcast_parts, read_header};
 use crate::burst::Burst;
@@ -31,6 +32,7 @@ use crate::report::Report;
 use crate::request::Request;
 use crate::sound;
 use crate::strategy::Machine;
+use crate::writer;
 
 /// An open dataset in data mode.
 ///
@@ -71,6 +73,8 @@ pub struct Dataset {
     pub(crate) burst: Option<Box<Burst>>,
     /// The file, if variables are in sub-files.
     pub(crate) spread: Option<Arc<Spread>>,
+    /// Keeps other writers away, on rank 0 of a dataset that has one at a time.
+    pub(crate) lock: Option<Locked>,
     /// What reads in the background look at.
     pub(crate) reading: Mutex<Option<Arc<Dataset>>>,
     /// Does what is begun in the background. Goes after it is done, and before what it uses.
@@ -129,8 +133,16 @@ impl Dataset {
         let Some(file) = file else {
             return Dataset::open_container(base, options.container_version);
         };
+        let mut lock = None;
         let root = base.by_root(|| {
-            let (header, bytes) = settled_header(&base, &*file)?;
+            let (header, bytes) = match writable {
+                true => {
+                    let (header, bytes, taken) = header_for_writing(&base, &file)?;
+                    lock = taken;
+                    (header, bytes)
+                }
+                false => settled_header(&base, &*file)?,
+            };
             let file_len = file.len()?;
             if writable {
                 sound::require(&base.path, &header)?;
@@ -156,11 +168,13 @@ impl Dataset {
         let records = header.records(file_len);
         let (committed, header) = joined(&base, file, header)?;
         let fills = vec![None; header.schema.vars.len()];
+        let mut dataset = Dataset::new(base, (committed, header, records), fills, None);
+        dataset.lock = lock;
+        dataset.compare_tables()?;
         let burst = match options.burst {
-            true => Burst::start(&base)?,
+            true => Burst::start(&dataset.base, &dataset.base.path)?,
             false => None,
         };
-        let mut dataset = Dataset::new(base, (committed, header, records), fills, None);
         dataset.stand_behind(burst);
         if writable {
             dataset.forget_uncounted()?;
@@ -179,7 +193,8 @@ impl Dataset {
         };
         let fills = vec![None; header.schema.vars.len()];
         let (file, container) = (container.view.clone(), Some(Box::new(container)));
-        let committed = Committed { file, renamed: false, container, heap: None, spread: None };
+        let committed =
+            Committed { file, renamed: false, container, heap: None, spread: None, lock: None };
         Ok(Dataset::new(base, (committed, header, records), fills, None))
     }
 
@@ -195,7 +210,7 @@ impl Dataset {
         numbering: Option<Numbering>,
     ) -> Dataset {
         let epoch = new_epoch();
-        let Committed { file, renamed, container, spread, .. } = committed;
+        let Committed { file, renamed, container, spread, lock, .. } = committed;
         let (report, machine) = (Report::default(), OnceLock::new());
         let buffers = Buffers::default();
         let is_raw = base.raw || container.is_some();
@@ -225,6 +240,7 @@ impl Dataset {
             container,
             burst: None,
             spread,
+            lock,
             reading: Mutex::default(),
             io,
         }
@@ -375,7 +391,7 @@ impl Dataset {
         if self.container.is_some() {
             return self.commit_container(true);
         }
-        self.settle_chunks()?;
+        self.settle_end()?;
         self.settle_subfiles()?;
         self.begun_is_counted();
         let clock = Instant::now();
@@ -389,11 +405,11 @@ impl Dataset {
             None => &self.file,
             Some(spread) => {
                 // Everybody's, before the file says how many records they have.
-                self.base.agree(spread.sync_subs().map_err(Error::from))?;
+                self.base.agree(spread.sync_all_subs(&self.base).map_err(Error::from))?;
                 spread.main()
             }
         };
-        let mut synced = synced.and_then(|()| Ok(file.sync()?));
+        let mut synced = synced.and_then(|()| Ok(file.sync()?)).and_then(|()| self.require_own());
         if let (Ok(()), Some(burst)) = (&synced, &mut self.burst) {
             // Or a log from before would be replayed after a loss of power.
             synced = burst.sync(&self.base);
@@ -403,8 +419,18 @@ impl Dataset {
         if let Some(chunked) = &mut self.chunked {
             chunked.heap.synced();
         }
+        // Not before: whatever a loss of power leaves, the file counts as many records as this says.
+        self.settle_records()?;
         if self.renamed {
-            self.base.by_root(|| Ok(self.base.store.sync_names(&self.base.path)?))?;
+            let has_folder = self.chunked.as_ref().is_some_and(|chunked| chunked.files.is_some());
+            self.base.by_root(|| {
+                let (store, path) = (&self.base.store, &self.base.path);
+                store.sync_names(path)?;
+                if let Some(folder) = path.parent().filter(|_| has_folder) {
+                    store.sync_names(folder)?;
+                }
+                Ok(())
+            })?;
             self.renamed = false;
         }
         Ok(())
@@ -415,6 +441,16 @@ impl Dataset {
         let Some(container) = &mut self.container else { return Ok(()) };
         self.header.numrecs = NumRecs::Count(self.records);
         container.commit(&self.base, &self.header, durable, &mut self.report)
+    }
+
+    /// Fails if another program has taken the file away from this one. Rank 0 looks.
+    fn require_own(&self) -> Result<()> {
+        if !self.base.is_root() {
+            return Ok(());
+        }
+        let main = self.spread.as_ref().map_or(&self.file, |spread| spread.main());
+        writer::require_named(&self.base, &**main)?;
+        self.require_sole()
     }
 
     fn refresh(&mut self) -> Result<()> {
@@ -434,9 +470,16 @@ impl Dataset {
                 Some(spread) => is(&spread.disk()),
                 None => is(&self.header),
             };
-            Ok(if same { header.records(file.len()?) } else { self.records })
+            let begun = begun_of(&header.schema).unwrap_or(0);
+            Ok(if same { (header.records(file.len()?), begun) } else { (self.records, 0) })
         })?;
-        self.records = self.base.comm.max_u64(found.unwrap_or(0))?;
+        let (records, begun) = found.unwrap_or_default();
+        self.records = self.base.comm.max_u64(records)?;
+        let begun = match self.chunked {
+            Some(_) => self.base.comm.max_u64(begun)?,
+            None => 0,
+        };
+        self.has_begun(begun);
         Ok(())
     }
 
@@ -524,7 +567,7 @@ impl Dataset {
             if old == bytes {
                 return Ok(());
             }
-            replace_header(&*self.base.store, &self.base.path, &*self.file, old, &bytes)
+            replace_header(&self.base.store, &self.base.path, &*self.file, old, &bytes)
         })?;
         self.header = header;
         if let Some(burst) = &self.burst {
@@ -559,7 +602,7 @@ impl Dataset {
             if old == bytes {
                 return Ok(());
             }
-            replace_header(&*self.base.store, &self.base.path, &**main, old, &bytes)
+            replace_header(&self.base.store, &self.base.path, &**main, old, &bytes)
         })?;
         *spread.disk() = disk;
         self.header = header;
@@ -619,7 +662,10 @@ impl Dataset {
             return self.commit_container(false);
         }
         self.settle_chunks()?;
-        self.base.by_root(|| self.extend_file(self.records))?;
+        self.base.by_root(|| {
+            self.require_own()?;
+            self.extend_file(self.records)
+        })?;
         self.settle_subfiles()?;
         match self.burst.take() {
             Some(burst) => burst.remove(&self.base),
@@ -639,8 +685,9 @@ impl Dataset {
         self.know_heap()?;
         // What is being read may move.
         self.io.drain();
-        let Dataset { file, header, records, renamed, container, chunked, burst, .. } = self;
-        let before = Before { renamed, container, chunked, ..Before::new(file, &header, records) };
+        let Dataset { file, header, records, renamed, container, chunked, burst, lock, .. } = self;
+        let before =
+            Before { renamed, container, chunked, lock, ..Before::new(file, &header, records) };
         Ok(Define::redefine(self.base, before, burst, self.numbering, self.fills))
     }
 
@@ -671,7 +718,8 @@ impl Dataset {
             self.records = records;
             return Ok(());
         }
-        self.base.by_root(|| self.write_numrecs(records))?;
+        let begun = self.begin_counting(records);
+        self.base.by_root(|| begun.and_then(|()| self.write_numrecs(records)))?;
         self.header.numrecs = NumRecs::Count(records);
         self.records = records;
         Ok(())
@@ -789,9 +837,17 @@ fn joined(base: &Base, main: Arc<dyn File>, disk: Header) -> Result<(Committed, 
         what: "its sub-files".to_string(),
         source: DecompositionError::Damaged(why),
     };
+    // Whoever made it may have closed it without a sync, and its name with it.
+    let renamed = base.writable;
     let Some((schema, groups)) = Groups::expanded(&disk.schema).map_err(damaged)? else {
-        let committed =
-            Committed { file: main, renamed: false, container: None, heap: None, spread: None };
+        let committed = Committed {
+            file: main,
+            renamed,
+            container: None,
+            heap: None,
+            spread: None,
+            lock: None,
+        };
         return Ok((committed, disk));
     };
     let layout = DataLayout::place(&schema, &Alignment::default());
@@ -804,8 +860,31 @@ fn joined(base: &Base, main: Arc<dyn File>, disk: Header) -> Result<(Committed, 
     }
     let file = spread.clone();
     let spread = Some(spread);
-    let committed = Committed { file, renamed: false, container: None, heap: None, spread };
+    let committed = Committed { file, renamed, container: None, heap: None, spread, lock: None };
     Ok((committed, header))
+}
+
+/// The same of a file that is to be written, with its lock if it has one writer at a time.
+fn header_for_writing(
+    base: &Base,
+    file: &Arc<dyn File>,
+) -> Result<(Header, Vec<u8>, Option<Locked>)> {
+    // Before the header is read, which the writer before this one may be changing.
+    let lock = Locked::take(file)?;
+    if lock.is_err() && base.journal(&**file)?.is_some() {
+        // Who redefines it is alive, and finishes it.
+        return Err(writer::busy(base, None));
+    }
+    let (header, bytes) = settled_header(base, &**file)?;
+    let schema = &header.schema;
+    let has_chunks = schema.vars.iter().any(|variable| Anchor::of(variable).is_some());
+    if !has_chunks && !Dataset::has_subfiles(&header) {
+        return Ok((header, bytes, None));
+    }
+    let lock = lock.map_err(|_| writer::busy(base, writer_of(schema)))?;
+    // It may have got another file between opening and locking.
+    writer::require_named(base, &**file)?;
+    Ok((header, bytes, lock))
 }
 
 /// The header and its bytes, after an interrupted redefinition was dealt with.

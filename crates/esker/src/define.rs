@@ -1,6 +1,7 @@
 //! Define mode: dimensions, attributes and variables come into being.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use esker_format::{
     Alignment, DataLayout, DimId, DimLen, ExternalType, Header, NumRecs, Owner, Schema,
     SchemaError, Values, VarId,
 };
-use esker_store::{Access, CreateMode, File, Store};
+use esker_store::{CreateMode, Draft, File, Locked, Occupant, Store, StoreError};
 
 use crate::base::{Base, agree, broadcast_parts};
 use crate::burst::Burst;
@@ -27,6 +28,7 @@ use crate::numbering::{FileOrder, Numbering};
 use crate::options::{CreateOptions, FillMode};
 use crate::report::Report;
 use crate::tree;
+use crate::writer;
 
 /// A dataset in define mode. [`Define::enddef`] makes it a [`Dataset`] that holds data.
 ///
@@ -49,8 +51,13 @@ pub struct Define {
     burst: Option<Box<Burst>>,
     /// The sub-files of decomposed variables, if there will be any.
     pub(crate) groups: Option<Groups>,
-    /// Files that hold the place of a new dataset until it is committed.
-    placeholders: Vec<PathBuf>,
+    /// The file of a new dataset before it has its name, on rank 0. A failed attempt takes it away, and
+    /// the next one begins another.
+    draft: Option<Draft>,
+    /// Where it grows, on every rank.
+    growing: Option<PathBuf>,
+    /// The file that holds the name of a new dataset until it is committed, if it must be new.
+    placeholder: Option<PathBuf>,
     /// Whether something was renamed or deleted, which cannot be merged.
     removed: bool,
     /// Maps whose contents reach the file together with the header.
@@ -72,13 +79,15 @@ pub(crate) struct Before {
     pub(crate) container: Option<Box<Container>>,
     /// The chunked variables, whose heap is known.
     pub(crate) chunked: Option<Box<Chunked>>,
+    /// Keeps other writers away, if it has one at a time.
+    pub(crate) lock: Option<Locked>,
 }
 
 impl Before {
     pub(crate) fn new(file: Arc<dyn File>, header: &Header, records: u64) -> Before {
         let (bytes, header) = (header.encode(), without_end(header));
-        let (renamed, container, chunked) = (false, None, None);
-        Before { file, header, bytes, records, renamed, container, chunked }
+        let (renamed, container, chunked, lock) = (false, None, None, None);
+        Before { file, header, bytes, records, renamed, container, chunked, lock }
     }
 
     /// How long the heap of its chunked variables is.
@@ -128,14 +137,9 @@ impl Define {
         let own = Common { path, hints, align, fill, fill_grown, short_file, writable: true };
         let mut base = Base::new(store, comm, own)?;
         (base.raw, base.blobs) = (options.raw, options.blobs);
-        let mut placeholders = Vec::new();
         let classic = base.hints.layout == Layout::Classic;
-        if base.is_root() && classic {
-            placeholders.push(base.new_path());
-            if !options.clobber {
-                placeholders.push(base.path.clone());
-            }
-        }
+        let holds_name = base.is_root() && classic && !options.clobber;
+        let placeholder = holds_name.then(|| base.path.clone());
         let mut define = Define {
             base,
             schema: Schema::new(options.version),
@@ -144,15 +148,19 @@ impl Define {
             before: None,
             burst: None,
             groups: None,
-            placeholders,
+            draft: None,
+            growing: None,
+            placeholder,
             removed: false,
             maps: Vec::new(),
         };
         // A directory that takes no files is reported before any work is done.
         let base = &define.base;
         if classic {
-            base.by_root(|| Ok(base.store.create(&base.new_path(), CreateMode::Truncate)?))?;
-            define.burst = Burst::start(base)?;
+            define.draft = base.by_root(|| Ok(Draft::begin(&base.store, &base.path)?))?;
+            let growing = base.roots_path(define.draft.as_ref().map(Draft::path))?;
+            define.burst = Burst::start(base, &growing)?;
+            define.growing = Some(growing);
         }
         Ok(define)
     }
@@ -173,7 +181,8 @@ impl Define {
                 (numbering.schema, own.collect())
             }
         };
-        let (before, placeholders, maps) = (Some(before), Vec::new(), Vec::new());
+        let (before, maps) = (Some(before), Vec::new());
+        let (draft, growing, placeholder) = (None, None, None);
         let removed = false;
         let groups = None;
         Define {
@@ -184,7 +193,9 @@ impl Define {
             before,
             burst,
             groups,
-            placeholders,
+            draft,
+            growing,
+            placeholder,
             removed,
             maps,
         }
@@ -441,8 +452,10 @@ impl Define {
         match self.commit() {
             Ok((mut committed, header, fills)) => {
                 let heap = committed.heap.take();
-                self.placeholders.clear();
+                self.placeholder = None;
                 committed.renamed |= self.before.as_ref().is_some_and(|b| b.renamed);
+                let before = self.before.as_mut().and_then(|b| b.lock.take());
+                committed.lock = committed.lock.take().or(before);
                 let records = self.before.as_ref().map_or(0, |b| b.records);
                 let base = self.base.clone();
                 let parts = (committed, header, records);
@@ -477,8 +490,8 @@ impl Define {
         let placing = match self.base.raw {
             true => None,
             false => {
-                let stem = chunked::new_stem(&self.base)?;
-                chunked::physical(&self.base, &schema, before, stem)?
+                let fresh = chunked::fresh(&self.base, &schema)?;
+                chunked::physical(&self.base, &schema, before, fresh)?
             }
         };
         let records = self.numrecs();
@@ -503,7 +516,10 @@ impl Define {
             groups: self.groups.as_ref(),
         };
         let mut committed = match &self.before {
-            None => commit::create(&self.base, &new)?,
+            None => {
+                let begun = (self.draft.take(), self.growing.take());
+                commit::create(&self.base, &new, begun)?
+            }
             Some(before) => commit::update(&self.base, before, &new)?,
         };
         committed.heap = placing.map(|placing| placing.heap);
@@ -544,7 +560,14 @@ impl Define {
             Ok(()) => {
                 let file = container.view.clone();
                 let container = Some(container);
-                Ok(Committed { file, renamed: false, container, heap: None, spread: None })
+                Ok(Committed {
+                    file,
+                    renamed: false,
+                    container,
+                    heap: None,
+                    spread: None,
+                    lock: None,
+                })
             }
             Err(error) => {
                 // What was open stays open, and the definition can be corrected.
@@ -578,9 +601,9 @@ impl Define {
 
 impl Drop for Define {
     fn drop(&mut self) {
-        // Nothing of a definition that was not committed stays. A failure to remove an empty
-        // file beside the dataset is not worth an error: the next creation reuses it.
-        for path in &self.placeholders {
+        // Nothing of a definition that was not committed stays: the draft goes by itself. A failure to
+        // remove an empty file is not worth an error.
+        if let Some(path) = &self.placeholder {
             let _ = self.base.store.remove(path);
         }
         if let Some(burst) = &mut self.burst {
@@ -601,20 +624,26 @@ fn claim(store: &dyn Store, path: &Path, clobber: bool) -> Result<PathBuf> {
     if !clobber {
         // The name is taken at once, so that of several creators one succeeds.
         store.create(path, CreateMode::New)?;
-    } else if store.exists(path)? {
-        // A file that cannot be written is reported before any work is done.
-        store.open(path, Access::ReadWrite)?;
-    } else {
-        return Ok(path.to_path_buf());
+        return Ok(store.resolve(path)?);
     }
-    Ok(store.resolve(path)?)
+    // A file that cannot be replaced is reported before any work is done, and so is one that somebody writes
+    // who believes to be the only one.
+    let landing = store.landing(path)?;
+    match landing.occupant {
+        Occupant::Directory => {
+            let error = io::Error::new(io::ErrorKind::IsADirectory, "it is a directory");
+            return Err(StoreError::new(path, "create", error).into());
+        }
+        Occupant::File => writer::require_unwritten(store, &landing.path)?,
+        Occupant::Nothing | Occupant::Empty(_) => {}
+    }
+    Ok(landing.path)
 }
 
 /// The options' alignment with that of the hints, which are the user's last word.
 pub(crate) fn aligned(align: Alignment, hints: &Hints) -> Alignment {
     Alignment {
-        header: hints.header_align.unwrap_or(align.header),
-        variable: hints.var_align.unwrap_or(align.variable),
+        header: hints.var_align.or(hints.header_align).unwrap_or(align.header),
         records: hints.record_align.unwrap_or(align.records),
         ..align
     }

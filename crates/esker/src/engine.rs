@@ -76,6 +76,7 @@ impl Dataset {
         }
         if records > self.records {
             if alone {
+                self.begin_counting(records)?;
                 self.write_numrecs(records)?;
                 self.header.numrecs = NumRecs::Count(records);
             }

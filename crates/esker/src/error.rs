@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use esker_comm::CommError;
 use esker_format::{ConvertError, DecodeError, RangeReport, SchemaError};
-use esker_store::StoreError;
+use esker_store::{StoreError, shown_path};
+use esker_text::sentence;
 
 pub use crate::decomposed::DecompositionError;
 
@@ -20,7 +21,7 @@ pub enum Error {
     Store(#[from] StoreError),
 
     /// The file is not classic netCDF, or is damaged.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", shown_path(path), source = sentence(source))]
     Decode {
         /// The file.
         path: PathBuf,
@@ -29,7 +30,7 @@ pub enum Error {
     },
 
     /// A container that cannot be used as it is.
-    #[error("{}: {why}", path.display())]
+    #[error("{}: {why}", shown_path(path), why = sentence(why))]
     Container {
         /// The directory.
         path: PathBuf,
@@ -38,11 +39,11 @@ pub enum Error {
     },
 
     /// Filters that values cannot pass.
-    #[error("the filters failed: {0}")]
+    #[error("the filters failed: {}", sentence(.0))]
     Filter(String),
 
     /// A chunked variable that cannot be defined, written or read.
-    #[error("{}: chunked variable \"{var}\": {why}", path.display())]
+    #[error("{}: chunked variable \"{var}\": {why}", shown_path(path), var = sentence(var), why = sentence(why))]
     Chunked {
         /// The file.
         path: PathBuf,
@@ -52,8 +53,17 @@ pub enum Error {
         why: String,
     },
 
+    /// Another program writes to a dataset that has one writer at a time, or has changed one that is open here.
+    #[error("{}: {why}", path.display())]
+    Writers {
+        /// The file.
+        path: PathBuf,
+        /// What, and what to do.
+        why: String,
+    },
+
     /// Something is wrong with the logs before a classic file.
-    #[error("{}: burst buffer: {why}", path.display())]
+    #[error("{}: burst buffer: {why}", shown_path(path), why = sentence(why))]
     BurstBuffer {
         /// The classic file.
         path: PathBuf,
@@ -62,7 +72,7 @@ pub enum Error {
     },
 
     /// A definition that cannot be made.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", shown_path(path), source = sentence(source))]
     Schema {
         /// The file.
         path: PathBuf,
@@ -71,7 +81,7 @@ pub enum Error {
     },
 
     /// No variable of this name or number.
-    #[error("{}: there is no variable {name}{hint}", path.display())]
+    #[error("{}: there is no variable {name}{hint}", shown_path(path), name = sentence(name), hint = sentence(hint))]
     NoSuchVariable {
         /// The file.
         path: PathBuf,
@@ -82,7 +92,7 @@ pub enum Error {
     },
 
     /// A selection that the variable does not have.
-    #[error("{}: variable \"{var}\": {source}", path.display())]
+    #[error("{}: variable \"{var}\": {source}", shown_path(path), var = sentence(var), source = sentence(source))]
     Selection {
         /// The file.
         path: PathBuf,
@@ -93,7 +103,7 @@ pub enum Error {
     },
 
     /// What a decomposition map does not allow, or what is wrong with one.
-    #[error("{}: {what}: {source}", path.display())]
+    #[error("{}: {what}: {source}", shown_path(path), what = sentence(what), source = sentence(source))]
     Decomposition {
         /// The file.
         path: PathBuf,
@@ -104,7 +114,7 @@ pub enum Error {
     },
 
     /// The caller's memory does not fit the selection.
-    #[error("{}: variable \"{var}\": {source}", path.display())]
+    #[error("{}: variable \"{var}\": {source}", shown_path(path), var = sentence(var), source = sentence(source))]
     Memory {
         /// The file.
         path: PathBuf,
@@ -115,7 +125,7 @@ pub enum Error {
     },
 
     /// Types that do not convert.
-    #[error("{}: variable \"{var}\": {source}", path.display())]
+    #[error("{}: variable \"{var}\": {source}", shown_path(path), var = sentence(var), source = sentence(source))]
     Convert {
         /// The file.
         path: PathBuf,
@@ -127,7 +137,7 @@ pub enum Error {
 
     /// Some values did not fit the other type (NC_ERANGE). Everything was transferred; the
     /// values that did not fit became fill values.
-    #[error("{}: variable \"{var}\": {report}; the rest was transferred", path.display())]
+    #[error("{}: variable \"{var}\": {report}; the rest was transferred", shown_path(path), var = sentence(var), report = sentence(report))]
     Range {
         /// The file.
         path: PathBuf,
@@ -141,8 +151,7 @@ pub enum Error {
     #[error(
         "{}: variable \"{var}\": its data reach to byte {needed}, but the file ends at {file_len}: \
          it was cut short, or these values were never written",
-        path.display()
-    )]
+        shown_path(path), var = sentence(var))]
     ShortFile {
         /// The file.
         path: PathBuf,
@@ -155,7 +164,7 @@ pub enum Error {
     },
 
     /// A change of a dataset that was opened for reading.
-    #[error("{}: cannot {what}: it is open for reading only", path.display())]
+    #[error("{}: cannot {what}: it is open for reading only", shown_path(path), what = sentence(what))]
     ReadOnly {
         /// The file.
         path: PathBuf,
@@ -167,8 +176,7 @@ pub enum Error {
     #[error(
         "{}: cannot be written: variables \"{first}\" and \"{second}\" overlap at byte {offset}; \
          it can be read, and copied to a sound file",
-        path.display()
-    )]
+        shown_path(path), first = sentence(first), second = sentence(second))]
     Overlap {
         /// The file.
         path: PathBuf,
@@ -184,9 +192,8 @@ pub enum Error {
     #[error(
         "{}: a redefinition was interrupted, and {} does not fit the file any more: {why}; \
          remove it when the file is as you want it",
-        path.display(),
-        journal.display()
-    )]
+        shown_path(path),
+        shown_path(journal), why = sentence(why))]
     StaleJournal {
         /// The file.
         path: PathBuf,
@@ -197,7 +204,7 @@ pub enum Error {
     },
 
     /// Another rank of a collective call failed, so this one did nothing either.
-    #[error("rank {rank} failed: {message}")]
+    #[error("rank {rank} failed: {message}", message = sentence(message))]
     OtherRank {
         /// The lowest rank that failed.
         rank: usize,
@@ -210,7 +217,7 @@ pub enum Error {
     Comm(#[from] CommError),
 
     /// Ranks defined the same object differently; the same words on every rank.
-    #[error("{}: {what}", path.display())]
+    #[error("{}: {what}", shown_path(path), what = sentence(what))]
     Definitions {
         /// The file.
         path: PathBuf,
@@ -219,7 +226,7 @@ pub enum Error {
     },
 
     /// Ranks that had to do the same did not.
-    #[error("{}: {why}", path.display())]
+    #[error("{}: {why}", shown_path(path), why = sentence(why))]
     NotAlike {
         /// The file.
         path: PathBuf,
@@ -230,7 +237,7 @@ pub enum Error {
     /// A request with places in the file that are not this dataset's (any more).
     #[error(
         "{}: a request was queued before the dataset was redefined, or for another dataset",
-        path.display()
+        shown_path(path)
     )]
     Redefined {
         /// The file.
@@ -238,15 +245,15 @@ pub enum Error {
     },
 
     /// What the caller refused ([`Dataset::refuse_all`](crate::Dataset::refuse_all)).
-    #[error("{0}")]
+    #[error("{}", sentence(.0))]
     Refused(String),
 
     /// The attached buffer of buffered puts.
-    #[error("{0}")]
+    #[error("{}", sentence(.0))]
     Buffer(String),
 
     /// A conversion that should have been refused when the request was queued.
-    #[error("{0}")]
+    #[error("{}", sentence(.0))]
     Unchecked(ConvertError),
 
     /// A message of another rank that makes no sense.
@@ -254,7 +261,7 @@ pub enum Error {
     Garbled,
 
     /// The number of records cannot be stored.
-    #[error("{}: {records} records cannot be stored in {version}: {max} can", path.display())]
+    #[error("{}: {records} records cannot be stored in {version}: {max} can", shown_path(path))]
     TooManyRecords {
         /// The file.
         path: PathBuf,
@@ -316,8 +323,7 @@ pub enum SelectionError {
     /// Beyond the end of a dimension.
     #[error(
         "dimension \"{dim}\" has length {len}: start {start}, count {count}, stride {stride} \
-         goes beyond it"
-    )]
+         goes beyond it", dim = sentence(dim))]
     OutOfBounds {
         /// The dimension.
         dim: String,
@@ -331,7 +337,7 @@ pub enum SelectionError {
         stride: u64,
     },
     /// A stride of 0.
-    #[error("the stride of dimension \"{dim}\" is 0")]
+    #[error("the stride of dimension \"{dim}\" is 0", dim = sentence(dim))]
     ZeroStride {
         /// The dimension.
         dim: String,

@@ -114,6 +114,9 @@ pub struct Hints {
     /// `striping_unit`: windows begin at multiples of this; by default of the file's own block
     /// (a stripe of Lustre, a page of a local disk).
     pub(crate) striping_unit: Option<u64>,
+    /// `nc_data_move_chunk_size`: bytes that a rank holds at a time while it moves data for a
+    /// redefinition.
+    pub(crate) move_chunk: u64,
     /// `romio_cb_write`: whether collective writes are exchanged.
     pub(crate) cb_write: Automatic,
     /// `romio_cb_read`: whether collective reads are exchanged.
@@ -135,9 +138,10 @@ pub struct Hints {
     pub(crate) sieve_hole: u64,
     /// `esker_index_memory`: bytes that the index of a decomposition map, or of a log, may take.
     pub(crate) index_memory: u64,
-    /// `nc_header_align_size`: the data section begins at a multiple of this.
+    /// `nc_header_align_size`: the older name of `nc_var_align_size`, which wins.
     pub(crate) header_align: Option<u64>,
-    /// `nc_var_align_size`: fixed-size variables begin at multiples of this.
+    /// `nc_var_align_size`: the data section begins at a multiple of this (as in PnetCDF since
+    /// 1.13; before, every variable did).
     pub(crate) var_align: Option<u64>,
     /// `nc_record_align_size`: the record section begins at a multiple of this.
     pub(crate) record_align: Option<u64>,
@@ -195,6 +199,7 @@ impl Default for Hints {
             cb_nodes: None,
             aggregators_per_node: 0,
             striping_unit: None,
+            move_chunk: 4 << 20,
             cb_write: Automatic::Automatic,
             cb_read: Automatic::Automatic,
             ds_write: Automatic::Automatic,
@@ -351,18 +356,29 @@ macro_rules! number_hint {
     };
 }
 
-/// A hint that other libraries act on and this one has no use for.
-macro_rules! ignored_hint {
-    ($name:literal) => {
-        Hint { name: $name, set: |_, _| Ok(()), get: |_| None }
-    };
-}
+/// Hints that other libraries act on and this one has no use for.
+const WITHOUT_EFFECT: &[&str] = &[
+    "cb_config_list",
+    "romio_no_indep_rw",
+    "striping_factor",
+    "file_striping",
+    "overstriping_ratio",
+    "nc_driver",
+    "nc_header_read_chunk_size",
+    "nc_in_place_swap",
+    "pnetcdf_subfiling",
+    "nc_hash_size_dim",
+    "nc_hash_size_var",
+    "nc_hash_size_gattr",
+    "nc_hash_size_vattr",
+];
 
 const TABLE: &[Hint] = &[
     default_hint!("cb_buffer_size", cb_buffer_size, WINDOW),
     optional_hint!("cb_nodes", cb_nodes),
     number_hint!("nc_num_aggrs_per_node", aggregators_per_node),
     optional_hint!("striping_unit", striping_unit),
+    size_hint!("nc_data_move_chunk_size", move_chunk),
     switch_hint!("romio_cb_write", cb_write),
     switch_hint!("romio_cb_read", cb_read),
     switch_hint!("romio_ds_write", ds_write),
@@ -433,14 +449,6 @@ const TABLE: &[Hint] = &[
         chunk_refs,
         [("none", ChunkRefs::None), ("json", ChunkRefs::Json), ("parquet", ChunkRefs::Parquet)]
     ),
-    ignored_hint!("cb_config_list"),
-    ignored_hint!("romio_no_indep_rw"),
-    ignored_hint!("striping_factor"),
-    ignored_hint!("file_striping"),
-    ignored_hint!("nc_driver"),
-    ignored_hint!("nc_header_read_chunk_size"),
-    ignored_hint!("nc_data_move_chunk_size"),
-    ignored_hint!("nc_in_place_swap"),
     Hint {
         name: "nc_num_subfiles",
         set: |h, v| match v.trim().parse() {
@@ -452,11 +460,6 @@ const TABLE: &[Hint] = &[
         },
         get: |h| Some(h.subfiles.to_string()),
     },
-    ignored_hint!("pnetcdf_subfiling"),
-    ignored_hint!("nc_hash_size_dim"),
-    ignored_hint!("nc_hash_size_var"),
-    ignored_hint!("nc_hash_size_gattr"),
-    ignored_hint!("nc_hash_size_vattr"),
 ];
 
 fn number(value: &str) -> Result<u64, String> {
@@ -515,11 +518,20 @@ impl Hints {
                     self.warnings.push(format!("hint {name}={value:?} is not used: {fault}"));
                 }
             },
+            None if Hints::is_without_effect(name) => {
+                self.given.push((name.to_string(), value.to_string()));
+            }
             None => {
-                let near = nearest::hint(name, TABLE.iter().map(|hint| hint.name));
+                let known = TABLE.iter().map(|hint| hint.name);
+                let near = nearest::hint(name, known.chain(WITHOUT_EFFECT.iter().copied()));
                 self.warnings.push(format!("hint {name:?} is unknown{near}"));
             }
         }
+    }
+
+    /// Whether a new classic dataset is a folder, whose chunks are in files of their own.
+    pub fn makes_folder(&self) -> bool {
+        self.layout == Layout::Classic && self.chunk_files != ChunkFiles::Inside
     }
 
     /// The environment's hints on top of these: the file named by `ROMIO_HINTS`, then
@@ -577,6 +589,11 @@ impl Hints {
     /// What could not be used, in sentences.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Whether a hint is known, but has no effect in this library.
+    pub fn is_without_effect(name: &str) -> bool {
+        WITHOUT_EFFECT.contains(&name)
     }
 
     /// What was set, in the form of `PNETCDF_HINTS`.

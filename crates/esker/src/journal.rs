@@ -3,26 +3,18 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use esker_format::{HeaderJournal, HeaderState};
-use esker_store::{Access, CreateMode, File, Store};
+use esker_store::{Access, Draft, File, Store};
 
 use crate::error::Result;
 
 /// The name of the journal of a redefinition of the file at `path`.
 pub fn journal_path(path: &Path) -> PathBuf {
-    beside(path, ".esker-redef")
-}
-
-/// The name under which a new file for `path` grows before it is renamed to it.
-pub fn new_path(path: &Path) -> PathBuf {
-    beside(path, ".esker-new")
-}
-
-fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());
-    name.push(ending);
+    name.push(".esker-redef");
     path.with_file_name(name)
 }
 
@@ -37,7 +29,8 @@ pub fn read_journal(
     if !store.exists(&name)? {
         return Ok(None);
     }
-    let journal = store.open(&name, Access::Read)?;
+    // It is found by a name that anybody can make, and decides what the header is.
+    let journal = store.open_trusted(&name, path)?;
     // It holds two headers of this file, so whatever is far longer is none.
     if journal.len()? > file.len()?.saturating_mul(2).saturating_add(MOST_JOURNAL) {
         return Ok(None);
@@ -66,7 +59,7 @@ fn read_all(file: &dyn File) -> Result<Vec<u8>> {
 /// are, and the number of records is taken from `new` at once. After an error the old header
 /// is there again, if that could be written.
 pub fn replace_header(
-    store: &dyn Store,
+    store: &Arc<dyn Store>,
     path: &Path,
     file: &dyn File,
     old: Vec<u8>,
@@ -80,19 +73,24 @@ pub fn replace_header(
     });
     match written {
         // A journal that stays says that the header is the new one, and is forgotten later.
-        Ok(()) => drop(remove_journal(store, path)),
+        Ok(()) => drop(remove_journal(&**store, path)),
         // If this fails as well, the journal stays and whoever opens the dataset next
         // finishes what we could not. The error that counts is the first.
-        Err(_) => drop(restore_header(store, path, file, &journal)),
+        Err(_) => drop(restore_header(&**store, path, file, &journal)),
     }
     written
 }
 
-fn write_journal(store: &dyn Store, path: &Path, journal: &HeaderJournal) -> Result<()> {
+fn write_journal(store: &Arc<dyn Store>, path: &Path, journal: &HeaderJournal) -> Result<()> {
     let name = journal_path(path);
-    let file = store.create(&name, CreateMode::Truncate)?;
-    file.write_at(0, &journal.encode())?;
-    file.sync()?;
+    // It has two headers of the file, so whoever may read that may read this. Under a name of its own until it
+    // is whole: what has this name may be a link that somebody else has put there.
+    let draft = Draft::begin_like(store, &name, Some(path))?;
+    if let Some(file) = draft.file() {
+        file.write_at(0, &journal.encode())?;
+        file.sync()?;
+    }
+    draft.take_name()?;
     Ok(store.sync_names(&name)?)
 }
 

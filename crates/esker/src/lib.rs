@@ -107,6 +107,7 @@ mod taken;
 mod tree;
 mod window;
 mod wire;
+mod writer;
 
 pub use access::Outcomes;
 pub use base::read_header_noting;
@@ -126,8 +127,7 @@ pub use esker_format::{
 pub use hints::{Automatic, ChunkRefs, Hints, Layout};
 pub use io_thread::IoThread;
 pub use journal::{
-    clear_journal, finish_redefinition, journal_path, new_path, read_journal, remove_journal,
-    replace_header,
+    clear_journal, finish_redefinition, journal_path, read_journal, remove_journal, replace_header,
 };
 pub use log::LogDamage;
 pub use memory::MemoryLayout;
@@ -135,10 +135,11 @@ pub use options::{CreateOptions, FillMode, OpenOptions};
 pub use pending::Pending;
 pub use recovery::{
     ContainerFacts, ContainerRecoverOptions, ContainerRecovery, Examination, FaultKind, LogFault,
-    RecoveredLog, SessionFacts, Superseded, TornTail, container_facts, container_header, examine,
-    is_container, recover_container,
+    LostVersion, RecoveredLog, SessionFacts, Superseded, TornTail, container_facts,
+    container_header, container_notes, examine, is_container, recover_container,
 };
 pub use report::{Phases, Report, Strategy};
 pub use request::{RequestId, Requests};
 pub use selection::Selection;
 pub use sound::overlap;
+pub use writer::require_unwritten;

@@ -8,8 +8,12 @@ use crate::error::Result;
 use crate::fill::fill_records;
 use crate::share::Share;
 
-/// Bytes held at a time.
-const BUFFER: u64 = 4 << 20;
+/// Which part of a move is a rank's, and how many bytes it holds at a time.
+#[derive(Clone, Copy)]
+pub(crate) struct Turn {
+    pub(crate) share: Share,
+    pub(crate) at_once: u64,
+}
 
 /// Copies this rank's share of the data of `before` to where `header` has them in `to`, with fill values in the
 /// records of variables that are new and filled.
@@ -18,13 +22,11 @@ pub(crate) fn copy_data(
     header: &Header,
     fills: &[bool],
     to: &dyn File,
-    share: Share,
+    turn: Turn,
 ) -> Result<()> {
-    let old = &before.header;
+    let (old, share) = (&before.header, turn.share);
     let copy = |from: u64, place: u64, len: u64| {
-        let mine = share.of(len);
-        let (at, target) = (from + mine.start, place + mine.start);
-        copy_range(&*before.file, at, to, target, mine.end - mine.start)
+        copy_part(&*before.file, from, to, place, share.of(len), turn.at_once)
     };
     for (id, var, from) in old.vars() {
         if !old.schema.is_record(var) {
@@ -47,7 +49,7 @@ pub(crate) fn copy_data(
         let len = old.data_end(before.records) - from;
         return copy(from, place, len);
     }
-    copy_records(before, header, fills, to, share)
+    copy_records(before, header, fills, to, turn)
 }
 
 /// Copies this part of what begins at `at` in one file and at `place` in the other.
@@ -57,8 +59,9 @@ pub(crate) fn copy_part(
     to: &dyn File,
     place: u64,
     part: std::ops::Range<u64>,
+    at_once: u64,
 ) -> Result<()> {
-    copy_range(from, at + part.start, to, place + part.start, part.end - part.start)
+    copy_range(from, at + part.start, to, place + part.start, part.end - part.start, at_once)
 }
 
 /// Whether a record has the same bytes in both layouts.
@@ -72,11 +75,18 @@ fn same_records(old: &Header, new: &Header) -> bool {
 }
 
 /// Copies `len` bytes; what the source does not have any more stays as it is in `to`.
-fn copy_range(from: &dyn File, mut at: u64, to: &dyn File, mut place: u64, len: u64) -> Result<()> {
-    let mut buffer = vec![0; len.min(BUFFER) as usize];
+fn copy_range(
+    from: &dyn File,
+    mut at: u64,
+    to: &dyn File,
+    mut place: u64,
+    len: u64,
+    at_once: u64,
+) -> Result<()> {
+    let mut buffer = vec![0; len.min(at_once) as usize];
     let mut left = len;
     while left > 0 {
-        let part = &mut buffer[..left.min(BUFFER) as usize];
+        let part = &mut buffer[..left.min(at_once) as usize];
         let n = from.read_at(at, part)?;
         to.write_at(place, &part[..n])?;
         if n < part.len() {
@@ -102,7 +112,7 @@ fn copy_records(
     header: &Header,
     fills: &[bool],
     to: &dyn File,
-    share: Share,
+    turn: Turn,
 ) -> Result<()> {
     let old = &before.header;
     let (old_begin, new_begin) = match (old.layout.record_begin, header.layout.record_begin) {
@@ -120,11 +130,11 @@ fn copy_records(
             Piece { from, to: place.begin - new_begin, bytes: place.bytes, fill }
         })
         .collect();
-    if new_size.max(old_size) > BUFFER {
-        return copy_large_records(before, header, &pieces, to, share);
+    if new_size.max(old_size) > turn.at_once {
+        return copy_large_records(before, header, &pieces, to, turn);
     }
-    let mine = share.items(before.records);
-    let batch = (BUFFER / new_size.max(old_size).max(1)).max(1);
+    let mine = turn.share.items(before.records);
+    let batch = (turn.at_once / new_size.max(old_size).max(1)).max(1);
     let mut read = vec![0; (batch * old_size) as usize];
     let mut record = mine.start;
     while record < mine.end {
@@ -160,18 +170,18 @@ fn copy_large_records(
     header: &Header,
     pieces: &[Piece],
     to: &dyn File,
-    share: Share,
+    turn: Turn,
 ) -> Result<()> {
     let old = &before.header.layout;
     let new = &header.layout;
     let (old_begin, new_begin) = (old.record_begin.unwrap_or(0), new.record_begin.unwrap_or(0));
-    for record in share.items(before.records) {
+    for record in turn.share.items(before.records) {
         for piece in pieces {
             let place = new_begin + record * new.record_size + piece.to;
             match (piece.from, &piece.fill) {
                 (Some(from), _) => {
                     let at = old_begin + record * old.record_size + from;
-                    copy_range(&*before.file, at, to, place, piece.bytes)?;
+                    copy_range(&*before.file, at, to, place, piece.bytes, turn.at_once)?;
                 }
                 (None, Some(fill)) => crate::fill::fill_range(to, place, piece.bytes, fill)?,
                 (None, None) => {}

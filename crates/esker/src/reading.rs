@@ -86,9 +86,14 @@ impl Dataset {
         base.writable = false;
         base.raw |= self.container.is_some();
         let (container, spread) = (container.map(Box::new), self.spread.clone());
-        let committed = Committed { file, renamed: false, container, heap: None, spread };
+        let (heap, lock) = (None, None);
+        let committed = Committed { file, renamed: false, container, heap, spread, lock };
         let state = (committed, self.header.clone(), self.records);
-        let dataset = Arc::new(Dataset::new(base, state, Vec::new(), None));
+        let mut dataset = Dataset::new(base, state, Vec::new(), None);
+        if let (Some(chunked), Some(known)) = (&mut dataset.chunked, &self.chunked) {
+            chunked.know(known);
+        }
+        let dataset = Arc::new(dataset);
         *kept = Some(dataset.clone());
         Ok(dataset)
     }

@@ -148,8 +148,7 @@ fn the_program_goes_on_while_a_flush_waits_for_the_device() {
         let rank = comm.rank() as u64;
         let mut ds = made(Kind::Burst, dir.path(), store_of(&store), comm.clone());
         if rank == 0 {
-            // The name under which the file was made.
-            store.close(".run.nc.esker-new");
+            store.close("run.nc");
         }
         comm.barrier().unwrap();
         let token = ds.flush_start().unwrap();

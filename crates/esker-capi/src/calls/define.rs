@@ -14,9 +14,10 @@ pub(crate) unsafe fn def_dim(ncid: c_int, name: *const c_char, len: i64, idp: *m
             file.require_define()?;
             // SAFETY: the name is as C says.
             let name = new_name(unsafe { name_of(name) }?)?;
+            // A length is a signed number of the format. (netCDF-C writes longer ones into
+            // CDF-2, which are read.)
             let most = match file.version {
-                Version::Cdf1 => i64::from(i32::MAX) - 3,
-                Version::Cdf2 => i64::from(u32::MAX) - 3,
+                Version::Cdf1 | Version::Cdf2 => i64::from(i32::MAX),
                 Version::Cdf5 => i64::MAX,
             };
             if len < 0 || len > most {

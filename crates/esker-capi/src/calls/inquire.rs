@@ -292,7 +292,11 @@ pub(crate) unsafe fn inq_get_size(ncid: c_int, size: *mut i64) -> c_int {
 
 pub(crate) unsafe fn inq_header_size(ncid: c_int, size: *mut i64) -> c_int {
     files::with(ncid, |file| {
-        let len = file.header().map_or(0, |h| h.layout.header_len);
+        // What is defined so far, so that a program can say how much room it will need.
+        let len = match (&file.state, file.header()) {
+            (State::Data(_), Some(header)) => header.layout.header_len,
+            _ => file.schema()?.header_len(),
+        };
         // SAFETY: the place is as C says.
         unsafe { give(size, len as i64) };
         Ok(())
@@ -464,8 +468,11 @@ pub(crate) unsafe fn inq_file_info(ncid: c_int, info_used: *mut c_void) -> c_int
         for (key, value) in &file.info {
             set(key, value.clone());
         }
-        set("nc_header_align_size", file.aligns.header.to_string());
-        set("nc_var_align_size", file.aligns.variable.to_string());
+        // The older name of the same is told as it was given.
+        let older = file.hint_number("nc_header_align_size").filter(|n| *n > 0);
+        let older = older.map_or(file.aligns.data, |n| n.saturating_add(3) / 4 * 4);
+        set("nc_header_align_size", older.to_string());
+        set("nc_var_align_size", file.aligns.data.to_string());
         set("nc_record_align_size", file.aligns.records.to_string());
         let chunk = file.hint_number("nc_header_read_chunk_size").unwrap_or(262_144);
         set("nc_header_read_chunk_size", chunk.to_string());

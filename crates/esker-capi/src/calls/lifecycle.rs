@@ -63,10 +63,31 @@ unsafe fn hints_of(info: usize) -> Result<Vec<(String, String)>> {
     Ok(pairs)
 }
 
+/// Buffers below this are no smaller for it: test programs ask for 500 bytes, which would make a
+/// round of messages for every 500 bytes of the file.
+const LEAST_BUFFER: u64 = 64 << 10;
+
+/// The hints for the library. The program is told its own numbers.
 fn hints_for(pairs: &[(String, String)]) -> Hints {
     let mut hints = Hints::default();
     for (key, value) in pairs {
-        hints.set(key, value);
+        match (key.as_str(), value.trim().parse::<u64>()) {
+            (
+                "cb_buffer_size"
+                | "ind_rd_buffer_size"
+                | "ind_wr_buffer_size"
+                | "nc_data_move_chunk_size",
+                Ok(bytes),
+            ) if (1..LEAST_BUFFER).contains(&bytes) => {
+                hints.set(key, &LEAST_BUFFER.to_string());
+            }
+            _ => hints.set(key, value),
+        }
+    }
+    // nc_in_place_swap is this interface's own.
+    let idle = |key: &str| Hints::is_without_effect(key) && key != "nc_in_place_swap";
+    for (key, value) in pairs.iter().filter(|(key, _)| verbose() && idle(key)) {
+        eprintln!("pnetcdf: the hint {key}={value} is known, and has no effect here");
     }
     for warning in hints.warnings().iter().filter(|_| verbose()) {
         eprintln!("pnetcdf: {warning}");
@@ -79,14 +100,23 @@ fn aligns_of(pairs: &[(String, String)]) -> Aligns {
         let pair = pairs.iter().find(|(key, _)| key == name);
         pair.and_then(|(_, value)| value.trim().parse::<i64>().ok()).map_or(0, |n| n.max(0) as u64)
     };
-    Aligns {
-        header: number("nc_header_align_size"),
-        variable: number("nc_var_align_size"),
-        records: number("nc_record_align_size"),
+    let (newer, older) = (number("nc_var_align_size"), number("nc_header_align_size"));
+    let data = if newer > 0 { newer } else { older };
+    Aligns { data, records: number("nc_record_align_size") }
+}
+
+/// Up to which size a posted put is copied when it is posted. PnetCDF swaps the bytes of small
+/// requests in a copy, and of large ones in place, as its hint says; programs change their buffers
+/// before they wait, and rely on that.
+fn copied_bytes(pairs: &[(String, String)]) -> u64 {
+    match pairs.iter().find(|(key, _)| key == "nc_in_place_swap").map(|(_, value)| value.trim()) {
+        Some(value) if value.eq_ignore_ascii_case("enable") => 0,
+        Some(value) if value.eq_ignore_ascii_case("disable") => u64::MAX,
+        _ => 4096,
     }
 }
 
-unsafe fn path_of<'a>(path: *const c_char) -> Result<&'a str> {
+pub(super) unsafe fn path_of<'a>(path: *const c_char) -> Result<&'a str> {
     if path.is_null() {
         return Err(NC_EBAD_FILE);
     }
@@ -228,7 +258,9 @@ unsafe fn create_file(
         new: true,
         no_fill: Vec::new(),
         old_vars: 0,
+        hinted: aligns_of(&info),
         aligns: aligns_of(&info),
+        copied: copied_bytes(&info),
         info,
         pending: Default::default(),
         put_size: 0,
@@ -312,7 +344,8 @@ unsafe fn open_file(
     }
     let version = dataset.schema().version;
     let vars = dataset.schema().vars.len();
-    let get_size = dataset.header().layout.header_len;
+    // Rank 0 read it for all.
+    let get_size = if comm.rank() == 0 { dataset.header().layout.header_len } else { 0 };
     let file = File {
         path: path.to_string(),
         comm,
@@ -327,7 +360,9 @@ unsafe fn open_file(
         // As in PnetCDF, whatever the file was created with: it does not say.
         no_fill: vec![false; vars],
         old_vars: vars,
+        hinted: aligns_of(&info),
         aligns: aligns_of(&info),
+        copied: copied_bytes(&info),
         info,
         pending: Default::default(),
         put_size: 0,

@@ -1,12 +1,14 @@
 //! The functions that stand alone, under their names without the prefix. The table says their
 //! signatures; each is `unsafe` because its pointers and handles are as C says.
 
+mod cdl;
 mod define;
 mod inquire;
 mod lifecycle;
 mod text;
 mod wait;
 
+pub(crate) use cdl::*;
 pub(crate) use define::*;
 pub(crate) use inquire::*;
 pub(crate) use lifecycle::*;

@@ -27,14 +27,20 @@ unsafe fn give<T>(place: *mut T, value: T) {
 }
 
 /// So many of an MPI datatype, if the program named one.
-unsafe fn flexible(count: *const Offset, datatype: *const c_int) -> Option<Buffer> {
+unsafe fn flexible(
+    count: *const Offset,
+    datatype: *const c_int,
+    memory: MemoryType,
+) -> Option<Buffer> {
     if datatype.is_null() {
         return None;
     }
     // SAFETY: what is not null is there.
     let count = if count.is_null() { 1 } else { unsafe { *count } };
     // SAFETY: it is not null.
-    Some(Buffer::Flexible(count, to_datatype(unsafe { *datatype })))
+    let buffer = Buffer::Flexible(count, to_datatype(unsafe { *datatype }));
+    // The array's own type without a count says nothing new: parts of arrays stay in place.
+    Some(buffer).filter(|buffer| !buffer.is_all_of(memory))
 }
 
 /// As many numbers as there are dimensions; ones where the program gave too few.
@@ -111,7 +117,7 @@ pub(crate) unsafe fn var(
                 return code;
             }
         };
-        let buffer = flexible(bufcount, buftype);
+        let buffer = flexible(bufcount, buftype, memory);
         let given = indexes.map(|index| offsets(index).map(|list| fitted(list, rank)));
         let [start, count, stride, map] = given;
         let start = for_c(&start.unwrap_or_else(|| vec![1; rank]), 1);

@@ -1,8 +1,12 @@
 //! The tests of esker-capi, one program. What they compile is in `tests/programs`.
 #![allow(missing_docs)]
 
+mod cdl;
+mod classes;
 mod compilers;
 mod every_procedure;
 mod fortran;
 mod interface;
+mod newer;
+mod place;
 mod programs;

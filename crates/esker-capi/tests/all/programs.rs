@@ -2,56 +2,14 @@
 //! installed. Together they call every function of the interface.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use esker_testkit::mpi::{Ended, Mpi};
 use esker_testkit::programs;
 
-use crate::compilers::{mpis, on_our_library, our_library};
+use crate::compilers::mpis;
+use crate::place::Place;
 
-const PROGRAMS: [&str; 3] = ["every_function", "flexible", "questions"];
-
-/// A folder with our header and library, in which programs are compiled and run.
-struct Place {
-    dir: tempfile::TempDir,
-}
-
-impl Place {
-    fn new() -> Place {
-        let library = our_library();
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("pnetcdf.h"), pnetcdf::HEADER).unwrap();
-        for name in ["libpnetcdf.so", "libpnetcdf.so.0d"] {
-            std::os::unix::fs::symlink(&library, dir.path().join(name)).unwrap();
-        }
-        Place { dir }
-    }
-
-    fn compile(&self, mpi: &Mpi, name: &str) -> PathBuf {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
-        let program = self.dir.path().join(format!("{name}.{}", mpi.suffix));
-        let compiled = Command::new(format!("mpicc.{}", mpi.suffix))
-            .args(["-O0", "-Wall", "-Werror", "-I"])
-            .arg(self.dir.path())
-            .arg(folder.join(format!("{name}.c")))
-            .arg("-o")
-            .arg(&program)
-            .arg(format!("-L{}", self.dir.path().display()))
-            .arg("-lpnetcdf")
-            .output()
-            .unwrap();
-        assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-        program
-    }
-
-    fn run(&self, mpi: &Mpi, ranks: usize, variables: &[&str], program: &Path) -> Ended {
-        let [env, library_path] = on_our_library(self.dir.path());
-        let program = [program.to_str().unwrap()];
-        let words = [&[&env[..], &library_path][..], variables, &program].concat();
-        mpi.clone().in_directory(self.dir.path()).run(ranks, &words)
-    }
-}
+const PROGRAMS: [&str; 3] = ["every_function.c", "flexible.c", "questions.c"];
 
 /// Every data function writes and reads back what it wrote, and every other one answers.
 #[test]
@@ -61,7 +19,7 @@ fn every_function_does_its_work() {
         for name in PROGRAMS {
             let program = place.compile(&mpi, name);
             for ranks in [1, 3] {
-                let ran = place.run(&mpi, ranks, &[], &program);
+                let ran = place.run(&mpi, ranks, &[], &program, &[]);
                 assert!(ran.succeeded(), "{name}, {} on {ranks} ranks: {ran:?}", mpi.name);
             }
         }
@@ -92,11 +50,11 @@ fn no_function_is_left_out_of_the_programs() {
 fn a_wrong_call_is_told_in_a_sentence_when_that_is_wanted() {
     let place = Place::new();
     for mpi in mpis("mpicc") {
-        let program = place.compile(&mpi, "questions");
-        let quiet = place.run(&mpi, 1, &[], &program);
+        let program = place.compile(&mpi, "questions.c");
+        let quiet = place.run(&mpi, 1, &[], &program, &[]);
         assert!(!quiet.errors.contains("pnetcdf:"));
         for variable in ["ESKER_VERBOSE=1", "PNETCDF_VERBOSE_DEBUG_MODE=1"] {
-            let ran = place.run(&mpi, 1, &[variable], &program);
+            let ran = place.run(&mpi, 1, &[variable], &program, &[]);
             let said = ran.errors;
             for sentence in [
                 "ncmpi_redef (ncid 0): NC_EPERM: ",

@@ -153,7 +153,7 @@
       if (nfmpi_strerror(NF_NOERR) .ne. 'No error')
      +    call bad('strerror')
       words = nfmpi_inq_libvers()
-      if (words(1:4) .ne. '1.12') call bad('libvers')
+      if (words(1:4) .ne. '1.15') call bad('libvers')
       if (nfmpi_issyserr(NF_ENOTVAR)) call bad('issyserr')
       if (.not. nfmpi_issyserr(2)) call bad('issyserr')
       call ok('close', nfmpi_close(ncid))

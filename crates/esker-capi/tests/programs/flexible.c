@@ -1,12 +1,12 @@
 /* Writes and reads back with every function that takes an MPI datatype, on any number of ranks,
- * with memory of several shapes: dense, with gaps, backwards, and more than one of a type. What
- * lies between the elements must stay as it was. Prints what went wrong; returns 0 if nothing. */
+ * with memory of several shapes: dense, with gaps, backwards, more than one of a type, and dense
+ * with a count that is left to the library (NC_COUNT_IGNORE). What lies between the elements must stay as it was. Prints what went wrong; returns 0 if nothing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <pnetcdf.h>
 
-enum { ROWS = 2, COLUMNS = 6, ELEMENTS = ROWS * COLUMNS, ROOM = 64 * ELEMENTS, SHAPES = 4 };
+enum { ROWS = 2, COLUMNS = 6, ELEMENTS = ROWS * COLUMNS, ROOM = 64 * ELEMENTS, SHAPES = 5 };
 enum { UNTOUCHED = -77 };
 
 static int rank, ranks, ncid, failures, seed;
@@ -38,6 +38,7 @@ static void make(Buffer *b, int shape, int elements) {
     switch (shape) {
     case 0: b->count = elements; b->type = MPI_INT; break;
     case 1: MPI_Type_vector(elements, 1, 2, MPI_INT, &b->type); break;
+    case 4: b->count = NC_COUNT_IGNORE; b->type = MPI_INT; break;
     case 2: MPI_Type_indexed(elements, ones, places, MPI_INT, &b->type); break;
     default: {
         MPI_Datatype three;
@@ -56,7 +57,7 @@ static void done(Buffer *b) {
 
 /* Where an element of a shape lies. */
 static int place(const Buffer *b, int shape, int k) {
-    return shape == 0 ? k : shape == 1 ? 2 * k : shape == 2 ? 2 * (b->elements - 1 - k) : 3 * k;
+    return shape == 0 || shape == 4 ? k : shape == 1 ? 2 * k : shape == 2 ? 2 * (b->elements - 1 - k) : 3 * k;
 }
 
 static void fill(Buffer *b, int shape) {

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use esker::{Alignment, Layout, Version};
+use esker_text::shown_path;
 use esker_tools::Unseen;
 use esker_tools::copy::{self, Copied, CopyError, CopyOptions, DimRange};
 use esker_tools::refs::{Form, RefsError, RefsOptions, Written};
 use serde_json::json;
 
 use super::chunking::Chunking;
-use super::{history, info, refs};
+use super::{history, info, opening, refs};
 use crate::arguments;
 use crate::failure::{Ended, Failure, Outcome};
 use crate::terminal::{Screen, json, say};
@@ -159,6 +160,7 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
             return Ok(Outcome::Good);
         }
         comm => {
+            opening::warn(input);
             let mut bar = screen.bar("copying");
             let mut progress = |done, total| bar.update(done, total);
             match comm {
@@ -182,7 +184,7 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
         return Ok(Outcome::Good);
     }
     for (name, before, after) in &copied.converted {
-        let output = arguments.output.display();
+        let output = shown_path(&arguments.output);
         say(format_args!("esker: {output}: {name} is of type {after} here, {before} before"));
     }
     if let Some(references) = &references {
@@ -202,7 +204,7 @@ fn references(arguments: &Arguments, form: Form) -> Result<Written, Failure> {
     esker_tools::refs::write(output, None, &options, &mut Unseen).map_err(|error| {
         let why = match error {
             RefsError::Exists { path } => {
-                format!("{} exists already (-O replaces it)", path.display())
+                format!("{} exists already (-O replaces it)", shown_path(&path))
             }
             error => error.to_string(),
         };

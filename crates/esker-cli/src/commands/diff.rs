@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use esker_tools::diff::{self, DiffOptions, Report, ValuePair};
 use serde_json::{Value, json};
 
+use super::opening;
 use crate::failure::{Ended, Failure, Outcome};
 use crate::terminal::table::printable;
 use crate::terminal::{Screen, json};
@@ -67,6 +68,7 @@ fn tolerance(text: &str) -> Result<f64, String> {
 
 pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     let (first, second) = (&arguments.first, &arguments.second);
+    [first, second].into_iter().for_each(|path| opening::warn(path));
     let options = DiffOptions {
         atol: arguments.atol,
         rtol: arguments.rtol,

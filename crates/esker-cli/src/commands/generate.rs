@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use esker::Version;
+use esker_text::shown_path;
 use esker_tools::cdl::{self, GenerateError, GenerateOptions};
 
 use crate::arguments;
@@ -78,11 +79,14 @@ pub(super) fn run(arguments: &Arguments, _screen: &mut Screen) -> Ended {
     let output = match (&arguments.output, arguments.binary) {
         (Some(output), _) => output.clone(),
         (None, true) => {
-            let name = arguments.name.as_deref().unwrap_or(&file.name);
-            PathBuf::from(format!("{name}.nc"))
+            let dataset = arguments.name.as_deref().unwrap_or(&file.name);
+            beside(dataset).map_err(|why| Failure::file(name, why))?
         }
         (None, false) => {
-            say(format_args!("{}: the text is sound; -o FILE makes a file of it", name.display()));
+            say(format_args!(
+                "{}: the text is sound; -o FILE makes a file of it",
+                shown_path(name)
+            ));
             return Ok(Outcome::Good);
         }
     };
@@ -92,7 +96,21 @@ pub(super) fn run(arguments: &Arguments, _screen: &mut Screen) -> Ended {
         other => Failure::file(name, other),
     })?;
     for note in made.notes {
-        say(format_args!("esker: {}: {note}", name.display()));
+        say(format_args!("esker: {}: {note}", shown_path(name)));
     }
     Ok(Outcome::Good)
+}
+
+/// The file that a dataset's name asks for, in this directory: the text is somebody else's, and does not
+/// say where files go.
+fn beside(dataset: &str) -> Result<PathBuf, String> {
+    let is_plain = !matches!(dataset, "" | "." | "..")
+        && !dataset.contains(['/', '\0'])
+        && !dataset.contains(esker_text::is_obeyed);
+    match is_plain {
+        true => Ok(PathBuf::from(format!("{dataset}.nc"))),
+        false => Err(format!(
+            "the dataset's name {dataset:?} is no plain file name: -o FILE says where the file goes"
+        )),
+    }
 }

@@ -38,7 +38,7 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
             std::fs::write(&path, text).map_err(|error| Failure::file(&path, error))?;
             count += 1;
         }
-        say(format_args!("{count} pages written to {}", directory.display()));
+        say(format_args!("{count} pages written to {}", esker_text::shown_path(directory)));
         return Ok(Outcome::Good);
     }
     let page = match &arguments.command {

@@ -28,6 +28,7 @@ use clap::error::ErrorKind;
 use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::failure::{Ended, Failure};
+use crate::signals;
 use crate::terminal::colour::Colour;
 use crate::terminal::{Screen, say};
 
@@ -121,6 +122,7 @@ pub(crate) fn run(arguments: Vec<OsString>, again: &[OsString]) -> u8 {
     if !esker.command.is_parallel() && ranks::left_to_rank_0() {
         return 0;
     }
+    signals::listen();
     let mut screen = Screen::new(esker.color);
     let ended = dispatch(esker.command, again, &mut screen).and_then(|outcome| {
         screen.flush()?;

@@ -3,9 +3,11 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use esker_text::{shown, shown_path};
 use esker_tools::refs::{self, Form, Location, RefsError, RefsOptions, Written};
 use serde_json::json;
 
+use super::opening;
 use crate::arguments;
 use crate::failure::{Ended, Failure, Outcome};
 use crate::terminal::quantity::{grouped, plural};
@@ -75,6 +77,7 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
         ..RefsOptions::default()
     };
     let input = &arguments.file;
+    opening::warn(input);
     if arguments.output.as_deref() == Some(Path::new("-")) {
         if arguments.json {
             return Err(Failure::sentence(
@@ -107,7 +110,7 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
 
 /// What a reader will miss.
 pub(super) fn warn(file: &Path, written: &Written) {
-    let file = file.display();
+    let file = shown_path(file);
     for left_out in &written.left_out {
         say(format_args!(
             "esker: {file}: variable \"{}\" is left out: {}",
@@ -132,7 +135,7 @@ fn tell(
         return Ok(Outcome::Good);
     }
     warn(&arguments.file, written);
-    let output = written.path.display();
+    let output = shown_path(&written.path);
     let chunks = written.chunks();
     if chunks > options.json_chunks {
         match written.form {
@@ -153,7 +156,7 @@ fn tell(
         plural(written.variables.len(), "variable"),
         grouped(chunks),
         if chunks == 1 { "chunk" } else { "chunks" },
-        written.url,
+        shown(&written.url),
     )?;
     Ok(Outcome::Good)
 }

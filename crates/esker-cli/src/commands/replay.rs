@@ -11,8 +11,8 @@ use esker_tools::replay::{self, ReplayError, ReplayOptions, Replayed};
 use serde_json::json;
 
 use super::chunking::Chunking;
-use super::info;
 use super::ranks::fail_together;
+use super::{info, opening};
 use crate::failure::{Ended, Failure, Outcome};
 use crate::terminal::quantity::{bytes, plural};
 use crate::terminal::{Screen, json};
@@ -102,6 +102,9 @@ fn with_bar(
     bars: bool,
     screen: &Screen,
 ) -> Result<Replayed, ReplayError> {
+    if options.version.is_none() && options.comm.rank() == 0 {
+        opening::warn(&arguments.input);
+    }
     let mut bar = screen.bar("replaying");
     let mut progress = |done, total| {
         if bars {

@@ -1,6 +1,6 @@
 //! JSON for other programs: one document on standard output.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use esker::{Scalar, Values};
 use serde::Serialize;
@@ -10,9 +10,40 @@ use crate::failure::Failure;
 
 /// Writes one document, indented, with a newline at its end.
 pub(crate) fn write(out: &mut impl Write, document: &impl Serialize) -> Result<(), Failure> {
-    serde_json::to_writer_pretty(&mut *out, document)?;
+    serde_json::to_writer_pretty(Escaping(&mut *out), document)?;
     writeln!(out)?;
     Ok(())
+}
+
+/// Writes what a terminal would obey and JSON leaves as it is (C1, marks of direction) as `\u009b`, which means
+/// the same to every reader.
+struct Escaping<W>(W);
+
+impl<W: Write> Write for Escaping<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // The line breaks of the document itself are no part of a string.
+        let is_obeyed = |c: char| !c.is_ascii() && esker_text::is_obeyed(c);
+        // serde_json writes strings in whole characters.
+        let Some(text) = str::from_utf8(bytes).ok().filter(|text| text.contains(is_obeyed)) else {
+            self.0.write_all(bytes)?;
+            return Ok(bytes.len());
+        };
+        let mut escaped = String::with_capacity(text.len() + 16);
+        for c in text.chars() {
+            match is_obeyed(c) {
+                true => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
+                    escaped.push_str(&format!("\\u{unit:04x}"));
+                }),
+                false => escaped.push(c),
+            }
+        }
+        self.0.write_all(escaped.as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
 }
 
 /// A number; JSON has no NaN and no infinity, so these are strings.
@@ -58,6 +89,16 @@ pub(crate) fn values(values: &Values) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn strings_hold_nothing_that_a_terminal_obeys_and_mean_the_same() {
+        let text = "a\u{9b}31m\u{202e}\u{e0001}\u{1b}\nä";
+        let mut out = Vec::new();
+        write(&mut out, &text).ok().unwrap();
+        let written = String::from_utf8(out).unwrap();
+        assert!(!written.trim_end().contains(esker_text::is_obeyed), "{written:?}");
+        assert_eq!(serde_json::from_str::<String>(&written).unwrap(), text);
+    }
 
     #[test]
     fn numbers_keep_their_digits() {

@@ -10,6 +10,7 @@ pub(crate) mod table;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 
 use colour::{Colour, Depth};
+use esker_text::shown_lines;
 
 /// Where a command's data go, and what is known about the place.
 pub(crate) struct Screen {
@@ -51,7 +52,7 @@ impl Write for Screen {
     }
 }
 
-/// Says a line on standard error. A closed standard error is nobody's concern.
+/// Says a line on standard error, whatever names are in it. A closed standard error is nobody's concern.
 pub(crate) fn say(line: impl std::fmt::Display) {
-    let _ = writeln!(io::stderr(), "{line}");
+    let _ = writeln!(io::stderr(), "{}", shown_lines(&line.to_string()));
 }

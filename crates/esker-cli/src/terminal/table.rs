@@ -1,5 +1,6 @@
 //! Tables of text: columns as wide as their widest cell, numbers to the right.
 
+use esker_text::shown;
 use std::io::{self, Write};
 
 use unicode_width::UnicodeWidthStr;
@@ -85,19 +86,9 @@ impl Table {
     }
 }
 
-/// The text with control characters made visible, so that no file can steer the terminal.
+/// The text with what a terminal would obey made visible, so that no file can steer it.
 pub(crate) fn printable(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' => shown.push_str("\\n"),
-            '\t' => shown.push_str("\\t"),
-            '\r' => shown.push_str("\\r"),
-            c if c.is_control() => shown.extend(c.escape_default()),
-            c => shown.push(c),
-        }
-    }
-    shown
+    shown(text).to_string()
 }
 
 /// A row cut to this many columns; where nothing of a cell is left, it has no ellipsis either.

@@ -3,11 +3,15 @@
 
 mod bench;
 mod chunked;
+mod closed;
 mod common;
 mod containers;
+mod damaged_tables;
 mod decomposed;
 mod demo;
+mod files_of_others;
 mod frame;
+mod hostile_names;
 mod launched;
 mod looking;
 mod lossy;

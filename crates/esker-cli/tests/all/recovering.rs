@@ -116,7 +116,11 @@ fn sub_files_get_their_names_and_those_that_are_missing_are_told() {
     let path = dir.path().join("run.nc");
     in_subfiles(&path);
     let file = path.to_str().unwrap();
-    let (named, grown) = (dir.path().join("run.1.nc"), dir.path().join(".run.1.nc.esker-new"));
+    let named = dir.path().join("run.1.nc");
+    let identity = Dataset::open_with(&path, esker::OpenOptions::new().blobs(true)).unwrap();
+    let identity = identity.header().schema.attrs.get("subfiles_identity").unwrap().values.text();
+    let identity = u64::from_str_radix(&identity.unwrap(), 16).unwrap();
+    let grown = esker_store::draft_path(&named, esker_store::DraftForm::Sub, identity);
     fs::rename(&named, &grown).unwrap();
     let found = || {
         let ds = Dataset::open(&path).unwrap();

@@ -114,7 +114,7 @@ fn a_rank_that_fails_ends_the_job() {
         if mpi.is_here() {
             let outcome = run(&mpi, 3, &["fail"]);
             assert!(!outcome.succeeded(), "{}", outcome.output);
-            assert!(outcome.errors.contains("rank 1 gives up"), "{}", outcome.errors);
+            assert!(outcome.told.contains("rank 1 gives up"), "{outcome:?}");
         }
     }
 }
@@ -126,7 +126,7 @@ fn a_library_of_another_family_than_the_launcher_is_refused() {
         let outcome = run(&mpich.with("ESKER_MPI_LIB", "libmpi.so.40"), 2, &["light"]);
         assert!(!outcome.succeeded());
         let words = "the launcher started 2 ranks, but";
-        assert!(outcome.errors.contains(words), "{}", outcome.errors);
+        assert!(outcome.told.contains(words), "{outcome:?}");
     }
 }
 
@@ -148,6 +148,6 @@ fn under_a_launcher_without_a_library_many_ranks_are_refused() {
     if mpi.is_here() {
         let outcome = run(&mpi.with("ESKER_MPI_LIB", "no-such-library.so"), 2, &["light"]);
         assert!(!outcome.succeeded(), "{}", outcome.output);
-        assert!(outcome.errors.contains("MPI cannot be used"), "{}", outcome.errors);
+        assert!(outcome.told.contains("MPI cannot be used"), "{outcome:?}");
     }
 }

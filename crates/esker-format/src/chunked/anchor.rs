@@ -1,12 +1,25 @@
 //! The scalar that stands for a chunked variable, and back.
 
 use super::end::end_of;
-use super::{BEGUN, DIMS, FILES, FILTERS, HEAP, RECORDS, REFS, SHAPE};
+use super::{
+    BEGUN, DIMS, FILES, FILL, FILTERS, HEAP, IDENTITY, NOTE, RECORDS, REFS, SHAPE, WRITER,
+};
 use crate::error::SchemaError;
 use crate::header::Header;
 use crate::schema::{Attribute, DimId, NamedList, Owner, Schema, VarId, Variable};
-use crate::types::Version;
-use crate::values::Values;
+use crate::types::{ExternalType, Version};
+use crate::values::{Values, fill_value};
+
+/// netCDF's attribute for what was never written.
+const FILL_VALUE: &str = "_FillValue";
+
+/// What people read of an anchor who look at it with other programs.
+const HOW: &str = "The values are in compressed chunks, which this scalar stands for. To read them: \
+                   esker dump, xarray with engine=\"esker\", esker refs for plain xarray and Zarr, or \
+                   esker copy --contiguous for every netCDF program.";
+
+/// The attributes of an anchor that programs do not see, beside [`FILTERS`], which they see as text.
+const HIDDEN: [&str; 5] = [DIMS, REFS, RECORDS, FILL, NOTE];
 
 /// What a file says of a chunked variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +30,7 @@ pub struct Anchor {
     pub shape: Vec<u64>,
     /// The filters, as numbers.
     pub filters: Vec<u64>,
-    /// Where its first table block is in the heap.
+    /// Where the head of its table is in the heap.
     pub refs: u64,
     /// Records that were written of it.
     pub records: u64,
@@ -97,9 +110,10 @@ impl Anchor {
 
     /// The scalar that stands for `variable`, which has its dimensions.
     fn scalar(&self, variable: &Variable, version: Version, has_records: bool) -> Variable {
-        let own = [DIMS, SHAPE, FILTERS, REFS, RECORDS];
+        let own =
+            |a: &&Attribute| HIDDEN.contains(&&*a.name) || [SHAPE, FILTERS].contains(&&*a.name);
         let mut attrs: Vec<Attribute> =
-            variable.attrs.iter().filter(|a| !own.contains(&&*a.name)).cloned().collect();
+            variable.attrs.iter().filter(|a| !own(a)).cloned().collect();
         let mut add = |name: &str, values| attrs.push(Attribute { name: name.into(), values });
         let dims = self.dims.iter().map(|d| d.0 as i32).collect();
         add(DIMS, Values::Int(dims));
@@ -112,6 +126,13 @@ impl Anchor {
         if has_records {
             add(RECORDS, address(version, self.records));
         }
+        // Other programs take the scalar for a missing value then, whatever its scale and offset. (Text has
+        // no missing values to them.)
+        if variable.attrs.get(FILL_VALUE).is_none() && variable.ty != ExternalType::Char {
+            add(FILL_VALUE, fill_value(variable));
+            add(FILL, Values::Int(vec![1]));
+        }
+        add(NOTE, Values::from(HOW));
         Variable { dims: Vec::new(), attrs: list(attrs), ..variable.clone() }
     }
 }
@@ -159,9 +180,13 @@ fn with_vars<A>(
 pub fn from_file(schema: &Schema, anchors: &[(usize, Anchor, String)]) -> Schema {
     let changes = anchors.iter().map(|(n, anchor, filters)| (*n, (anchor, filters)));
     let mut out = with_vars(schema, changes, |variable, (anchor, filters)| {
-        let own = [DIMS, FILTERS, REFS, RECORDS];
+        let no_fill = variable.attrs.get(FILL).is_some();
+        let own = |a: &&Attribute| {
+            let name = &*a.name;
+            HIDDEN.contains(&name) || name == FILTERS || (no_fill && name == FILL_VALUE)
+        };
         let mut attrs: Vec<Attribute> =
-            variable.attrs.iter().filter(|a| !own.contains(&&*a.name)).cloned().collect();
+            variable.attrs.iter().filter(|a| !own(a)).cloned().collect();
         if !filters.is_empty() {
             attrs.push(Attribute { name: FILTERS.into(), values: filters.as_str().into() });
         }
@@ -171,7 +196,7 @@ pub fn from_file(schema: &Schema, anchors: &[(usize, Anchor, String)]) -> Schema
     if let Some(end) = end_of(&out) {
         out.vars.remove(end.0);
     }
-    for own in [HEAP, FILES, BEGUN] {
+    for own in [HEAP, FILES, BEGUN, IDENTITY, WRITER] {
         if let Some(position) = out.attrs.position(own) {
             out.attrs.remove(position);
         }
@@ -188,6 +213,17 @@ pub fn heap_of(schema: &Schema) -> Option<u64> {
 pub fn put_heap(schema: &mut Schema, begin: u64) -> Result<(), SchemaError> {
     let values = address(schema.version, begin);
     schema.put_attr(Owner::Global, HEAP, values)
+}
+
+/// The number that the tables of the file know, if it has one.
+pub fn identity_of(schema: &Schema) -> Option<u64> {
+    schema.attr(Owner::Global, IDENTITY).and_then(to_address)
+}
+
+/// Notes the number that the tables of the file know: at most `i64::MAX`.
+pub fn put_identity(schema: &mut Schema, identity: u64) -> Result<(), SchemaError> {
+    let values = address(schema.version, identity);
+    schema.put_attr(Owner::Global, IDENTITY, values)
 }
 
 /// Notes how many records of a chunked variable were written.

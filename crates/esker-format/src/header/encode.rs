@@ -32,6 +32,11 @@ impl Header {
 }
 
 impl Schema {
+    /// The length of its header, which does not depend on where variables are placed.
+    pub fn header_len(&self) -> u64 {
+        header_len(self)
+    }
+
     /// The schema alone as bytes, to send it to another rank: a header without places.
     pub fn to_bytes(&self) -> Vec<u8> {
         let header_len = header_len(self);

@@ -9,9 +9,9 @@ use crate::types::Version;
 /// How the data section is aligned, and how much room is left for later.
 ///
 /// The defaults pack everything, as netCDF-C does. PnetCDF's hints map onto these:
-/// `nc_header_align_size` is `header`, `nc_var_align_size` is `variable`,
-/// `nc_record_align_size` is `records`; `nc__enddef`'s `h_minfree` and `v_minfree` are
-/// `header_room` and `record_room`.
+/// `nc_var_align_size` (or, where that is not given, `nc_header_align_size`) is `header`,
+/// `nc_record_align_size` is `records`; the arguments of `ncmpi__enddef` are `header_room`
+/// (`h_minfree`), `header` (`v_align`), `record_room` (`v_minfree`) and `records` (`r_align`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Alignment {
     /// The data section begins at a multiple of this.
@@ -24,8 +24,9 @@ pub struct Alignment {
     pub header_room: u64,
     /// Bytes kept free before the record section.
     pub record_room: u64,
-    /// PnetCDF's rules for a changed schema: the header's extent never shrinks and is aligned
-    /// anew, and variables move towards the end of the file or not at all.
+    /// PnetCDF's rules (since 1.13): the header's extent is aligned if there are fixed-size
+    /// variables, room before the records is kept only behind such variables, and in a changed
+    /// schema variables move towards the end of the file or not at all.
     pub never_back: bool,
 }
 
@@ -161,7 +162,7 @@ impl DataLayout {
     }
 }
 
-/// Places as PnetCDF 1.12.3 does, so that the same calls make the same bytes.
+/// Places as PnetCDF 1.15 does, so that the same calls make the same bytes.
 fn place_forward(
     schema: &Schema,
     old: Option<&Header>,
@@ -194,11 +195,11 @@ fn place_forward(
             _ => old_section,
         })
     });
-    let mut end = match schema.vars.len() {
-        0 => header_len,
-        _ => up(header_len.saturating_add(align.header_room), align.header),
-    };
-    end = end.max(old_extent);
+    let has_fixed = schema.vars.iter().any(|var| !schema.is_record(var));
+    let mut end = old_extent.max(header_len.saturating_add(align.header_room));
+    if has_fixed {
+        end = up(end, align.header);
+    }
     let mut places: Vec<Option<Placement>> = vec![None; schema.vars.len()];
     let mut before = old_fixed.iter();
     let numbered = || schema.vars.iter().enumerate();
@@ -211,14 +212,10 @@ fn place_forward(
         end = begin.saturating_add(vsize);
         places[number] = Some(Placement { begin, bytes, vsize });
     }
-    let mut section = old_section;
-    if section < end || !section.is_multiple_of(align.variable.max(4)) {
-        section = up(end, align.variable);
+    if has_fixed {
+        end = end.saturating_add(align.record_room);
     }
-    if section < end.saturating_add(align.record_room) {
-        section = up(end.saturating_add(align.record_room), align.variable);
-    }
-    section = up(section, align.records).max(old_section);
+    let section = up(up(end, 4).max(old_section), align.records);
     let mut end = section;
     let mut before = old_records.iter();
     for (number, var) in numbered().filter(|(_, var)| schema.is_record(var)) {

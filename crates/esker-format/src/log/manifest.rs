@@ -1,5 +1,7 @@
 //! The manifest of a version: which logs make it up, and how much of each.
 
+use crate::inside;
+
 /// One rank's log in a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogPart {
@@ -46,6 +48,20 @@ pub struct Manifest {
     pub sessions: Vec<Session>,
 }
 
+/// Why bytes are no manifest that can be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ManifestError {
+    /// It is cut, or its checksum does not match.
+    #[error("it is not whole")]
+    NotWhole,
+    /// It was written by another Esker.
+    #[error("its format is {0}, and this Esker knows {FORMAT}")]
+    Format(u32),
+    /// Its checksum matches, but no writer writes such a thing.
+    #[error("{0}, which no writer of containers does")]
+    Odd(String),
+}
+
 const MAGIC: &[u8; 4] = b"ESKV";
 const FORMAT: u32 = 1;
 /// Bytes of a session without its name and logs, and of a log.
@@ -82,16 +98,30 @@ impl Manifest {
         bytes
     }
 
-    /// The manifest in `bytes`, or `None` when it is not whole.
-    pub fn decode(bytes: &[u8]) -> Option<Manifest> {
-        let (body, sum) = bytes.split_last_chunk::<4>()?;
+    /// The manifest in `bytes`.
+    pub fn decode(bytes: &[u8]) -> Result<Manifest, ManifestError> {
+        let (body, sum) = bytes.split_last_chunk::<4>().ok_or(ManifestError::NotWhole)?;
         if u32::from_le_bytes(*sum) != crc32c::crc32c(body) {
-            return None;
+            return Err(ManifestError::NotWhole);
         }
-        let mut rest = Rest(body.strip_prefix(MAGIC)?);
-        if rest.word()? != FORMAT {
-            return None;
+        let odd = || ManifestError::Odd("its lists do not fit it".to_string());
+        let mut rest = Rest(body.strip_prefix(MAGIC).ok_or(ManifestError::NotWhole)?);
+        match rest.word().ok_or_else(odd)? {
+            FORMAT => {}
+            other => return Err(ManifestError::Format(other)),
         }
+        let manifest = Manifest::read(&mut rest).filter(|_| rest.0.is_empty()).ok_or_else(odd)?;
+        // Stems become names of files.
+        let strange = |session: &&Session| inside::session(&session.stem).is_none();
+        match manifest.sessions.iter().find(strange) {
+            Some(session) => {
+                Err(ManifestError::Odd(format!("it names the session {:?}", session.stem)))
+            }
+            None => Ok(manifest),
+        }
+    }
+
+    fn read(rest: &mut Rest<'_>) -> Option<Manifest> {
         let version = rest.long()?;
         let header_len = usize::try_from(rest.long()?).ok()?;
         let header = rest.bytes(header_len)?.to_vec();
@@ -112,7 +142,15 @@ impl Manifest {
             }
             sessions.push(Session { stem, identity, revision, meta_block, data_block, logs });
         }
-        rest.0.is_empty().then_some(Manifest { version, header, sessions })
+        Some(Manifest { version, header, sessions })
+    }
+
+    /// The bytes of payload and of metadata in the logs that it names.
+    pub fn log_bytes(&self) -> (u64, u64) {
+        let logs = self.sessions.iter().flat_map(|session| &session.logs);
+        logs.fold((0, 0), |(data, metadata): (u64, u64), part| {
+            (data.saturating_add(part.data_len), metadata.saturating_add(part.meta_len))
+        })
     }
 }
 
@@ -162,15 +200,23 @@ mod tests {
             data_block: 1 << 23,
             logs: (0..4).map(part).collect(),
         };
-        let sessions = vec![session("1-ab"), session("2-cd")];
+        let stem = |version| inside::session_stem(version, 99);
+        let sessions = vec![session(&stem(1)), session(&stem(2))];
         let manifest = Manifest { version: 7, header: vec![1, 2, 3], sessions };
         let bytes = manifest.encode();
-        assert_eq!(Manifest::decode(&bytes), Some(manifest));
-        assert!((0..bytes.len()).all(|cut| Manifest::decode(&bytes[..cut]).is_none()));
-        for at in 0..bytes.len() {
+        assert_eq!(Manifest::decode(&bytes), Ok(manifest.clone()));
+        let not_whole = Err(ManifestError::NotWhole);
+        assert!((0..bytes.len()).all(|cut| Manifest::decode(&bytes[..cut]) == not_whole));
+        for bit in 0..bytes.len() * 8 {
             let mut damaged = bytes.clone();
-            damaged[at] ^= 0x20;
-            assert_eq!(Manifest::decode(&damaged), None, "byte {at}");
+            damaged[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Manifest::decode(&damaged), not_whole, "bit {bit}");
+        }
+        for stem in ["../../x", "/etc/passwd", "", "1-ab", "x/../1-0000000000000063"] {
+            let mut hostile = manifest.clone();
+            hostile.sessions[1].stem = stem.into();
+            let error = Manifest::decode(&hostile.encode()).unwrap_err();
+            assert!(error.to_string().contains(&format!("{stem:?}")), "{error}");
         }
     }
 }

@@ -4,7 +4,8 @@
 //! *metadata log* is a [`Head`] and then frames ([`FrameWriter`], [`Frames`]), each of which
 //! describes a batch of payloads as [`Entry`]s: which variable, which records, which elements
 //! ([`Footprint`]), and the checksums. ARCHITECTURE.md has the bytes. A [`Manifest`] says which
-//! logs make up one version of a container, and how much of each.
+//! logs make up one version of a container, and how much of each; a [`Promise`] that there is such a
+//! version.
 //!
 //! ```
 //! use esker_format::log::*;
@@ -26,6 +27,7 @@ mod footprint;
 mod frame;
 mod head;
 mod manifest;
+mod promise;
 
 pub use footprint::{ElementRun, Footprint};
 pub use frame::{
@@ -33,4 +35,5 @@ pub use frame::{
     Write, checksums, frame,
 };
 pub use head::Head;
-pub use manifest::{LogPart, Manifest, Session};
+pub use manifest::{LogPart, Manifest, ManifestError, Session};
+pub use promise::{Promise, PromiseSlot};

@@ -461,6 +461,13 @@ def create(
     return Dataset(handle, masked=masked)
 
 
+def begin(
+    path: str | os.PathLike[str], *, layout: str, clobber: bool, hints: Mapping[str, Any] | None
+) -> _esker.Draft:
+    """Begins a dataset that takes its name when it is complete. What is created at its ``path`` is it."""
+    return _esker.begin(os.fsdecode(path), layout=layout, clobber=clobber, hints=_hints(hints))
+
+
 def open(
     path: str | os.PathLike[str],
     mode: str = "r",
@@ -496,6 +503,10 @@ def open(
         path, writable=mode == "r+", fill=fill, hints=_hints(hints), comm=comm, version=version
     )
     _warn_of_hints(handle)
+    for note in handle.notes():
+        import warnings
+
+        warnings.warn(f"{path}: {note}", stacklevel=2)
     if version is not None and handle.container_version is None:
         handle.close()
         raise ValueError(f"{path}: version={version}: only containers have versions")

@@ -96,6 +96,7 @@ def convert(
     convert_types: lets types that the format lacks become the smallest that holds the values.
     canonical: makes ordinary variables of decomposed ones.
     """
+    _warn(source)
     ranges = []
     for name, part in (select or {}).items():
         if isinstance(part, slice):
@@ -120,6 +121,12 @@ def convert(
         history=history,
         progress=progress,
     )
+
+
+def _warn(path: str | os.PathLike[str]) -> None:
+    """Tells what somebody who reads this dataset has to know."""
+    for note in _esker.container_notes(os.fspath(path)):
+        warnings.warn(f"{os.fspath(path)}: {note}", stacklevel=3)
 
 
 def _shape_wishes(chunks: Mapping[str, Any]) -> list[str]:
@@ -182,6 +189,7 @@ def refs(
     Variables that cannot be read so, because Zarr lacks their filters, are left out, with a warning.
     docs/refs.md tells how they are opened.
     """
+    _warn(path)
     where, form, url, found, left_out = _esker.refs(
         os.fspath(path),
         None if out is None else os.fspath(out),

@@ -66,17 +66,26 @@ def write(
         else carried_storage(variables[name].encoding, variable, layout)
         for name, variable in encoded.items()
     }
+    unlimited = _unlimited(dataset, unlimited_dims, append_dim)
+
+    def fill(target: Dataset, sync: bool) -> None:
+        with target:
+            first = _define(target, encoded, attrs, storage, unlimited, append_dim)
+            _stream(target, encoded, first, append_dim, progress)
+            if sync:
+                target.sync()
+
     if mode == "a" and exists:
-        target = _dataset.open(path, "r+", hints=hints)
-    else:
-        target = _dataset.create(
-            path, format=format, layout=layout, clobber=mode != "x", fill=False, hints=hints
-        )
-    with target:
-        first = _define(target, encoded, attrs, storage, _unlimited(dataset, unlimited_dims, append_dim), append_dim)
-        _stream(target, encoded, first, append_dim, progress)
-        if sync:
-            target.sync()
+        fill(_dataset.open(path, "r+", hints=hints), sync)
+        return
+    # It is seen when it is whole: until then, and after any failure, a file of its name is what it was.
+    draft = _dataset.begin(path, layout=layout, clobber=mode != "x", hints=hints)
+    try:
+        target = _dataset.create(draft.path, format=format, layout=layout, fill=False, hints=hints)
+        fill(target, sync or draft.replaces)
+        draft.take_name(sync)
+    finally:
+        draft.discard()
 
 
 def _as_in_file(path: str, dim: str, encoding: dict[Any, dict[str, Any]]) -> dict[Any, dict[str, Any]]:

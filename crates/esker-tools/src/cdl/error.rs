@@ -1,5 +1,6 @@
 //! Errors of CDL text: where, in what, and why.
 
+use esker_text::sentence;
 use std::fmt;
 
 /// CDL text that cannot be understood.
@@ -20,7 +21,7 @@ pub struct CdlError {
 #[non_exhaustive]
 pub enum CdlFault {
     /// Something else was expected here.
-    #[error("expected {expected}, found {found}")]
+    #[error("expected {expected}, found {found}", expected = sentence(expected), found = sentence(found))]
     Syntax {
         /// What could stand here.
         expected: String,
@@ -28,13 +29,13 @@ pub enum CdlFault {
         found: String,
     },
     /// A string, a character constant or a comment that does not end.
-    #[error("{0} is not closed")]
+    #[error("{} is not closed", sentence(.0))]
     Unclosed(&'static str),
     /// An escape or character that has no meaning.
-    #[error("{0}")]
+    #[error("{}", sentence(.0))]
     BadText(String),
     /// A name that is not declared.
-    #[error("there is no {kind} \"{name}\"")]
+    #[error("there is no {kind} \"{name}\"", name = sentence(name))]
     Undeclared {
         /// "variable" or "dimension".
         kind: &'static str,
@@ -42,10 +43,10 @@ pub enum CdlFault {
         name: String,
     },
     /// Groups, user-defined types and the like.
-    #[error("{0} cannot be in a classic file: only netCDF-4 has it")]
+    #[error("{} cannot be in a classic file: only netCDF-4 has it", sentence(.0))]
     NotClassic(String),
     /// A constant that the type cannot hold.
-    #[error("{constant} does not fit the type {ty}")]
+    #[error("{constant} does not fit the type {ty}", constant = sentence(constant))]
     OutOfRange {
         /// The constant as written.
         constant: String,
@@ -53,7 +54,7 @@ pub enum CdlFault {
         ty: String,
     },
     /// A constant of the wrong kind.
-    #[error("{constant} cannot be a value of {owner}")]
+    #[error("{constant} cannot be a value of {owner}", constant = sentence(constant), owner = sentence(owner))]
     WrongKind {
         /// The constant as written.
         constant: String,
@@ -61,7 +62,7 @@ pub enum CdlFault {
         owner: String,
     },
     /// More values than the variable holds.
-    #[error("variable \"{var}\" holds {room} values, but more are given")]
+    #[error("variable \"{var}\" holds {room} values, but more are given", var = sentence(var))]
     TooManyValues {
         /// The variable.
         var: String,
@@ -69,10 +70,10 @@ pub enum CdlFault {
         room: u64,
     },
     /// A definition that the format does not allow.
-    #[error("{0}")]
+    #[error("{}", sentence(.0))]
     Schema(#[from] esker_format::SchemaError),
     /// A value of a special attribute that has no meaning.
-    #[error("{attribute} cannot be {value}")]
+    #[error("{attribute} cannot be {value}", attribute = sentence(attribute), value = sentence(value))]
     Special {
         /// The attribute.
         attribute: String,

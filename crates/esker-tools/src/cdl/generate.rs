@@ -1,13 +1,19 @@
 //! From CDL to a file, as `ncgen` makes it.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use esker::{Alignment, CreateOptions, DataLayout, Dataset, FillMode, Owner, Schema, Selection};
+use esker::{
+    Alignment, CreateOptions, DataLayout, Dataset, FillMode, Hints, Layout, Owner, Schema,
+    Selection,
+};
 use esker_format::{SchemaError, Values, VarId, Version};
+use esker_store::{LocalStore, Store};
 
 use super::error::CdlError;
 use super::fill::each_values;
 use super::parse::{CdlFile, parse_bytes};
+use crate::whole;
 
 /// How to make a file.
 #[derive(Debug, Clone)]
@@ -19,11 +25,14 @@ pub struct GenerateOptions {
     pub clobber: bool,
     /// How the data section is aligned.
     pub align: Alignment,
+    /// Where the file is made.
+    pub store: Arc<dyn Store>,
 }
 
 impl Default for GenerateOptions {
     fn default() -> GenerateOptions {
-        GenerateOptions { version: None, clobber: true, align: Alignment::default() }
+        let (align, store) = (Alignment::default(), Arc::new(LocalStore));
+        GenerateOptions { version: None, clobber: true, align, store }
     }
 }
 
@@ -68,19 +77,22 @@ pub fn generate(
     write(&parse_bytes(text)?, path, options)
 }
 
-/// Makes a file of parsed CDL.
+/// Makes a file of parsed CDL, which appears when it is complete: until then a file that has its name is
+/// what it was.
 pub fn write(
     file: &CdlFile,
     path: &Path,
     options: &GenerateOptions,
 ) -> Result<Generated, GenerateError> {
     let version = choose(file, options)?;
-    let create = CreateOptions::new()
-        .version(version)
-        .clobber(options.clobber)
-        .align(options.align)
-        .blobs(true);
-    let mut define = Dataset::create(path, create)?;
+    let store = &options.store;
+    if !options.clobber {
+        whole::require_absent(&**store, path).map_err(esker::Error::from)?;
+    }
+    let draft = whole::begin(store, path, Layout::Classic, &Hints::default())?;
+    let create =
+        CreateOptions::new().version(version).align(options.align).blobs(true).store(store.clone());
+    let mut define = Dataset::create(draft.path(), create)?;
     for dim in &file.schema.dims {
         define.add_dim(&dim.name, dim.len)?;
     }
@@ -102,7 +114,12 @@ pub fn write(
     for id in 0..file.schema.vars.len() {
         put(&mut dataset, file, VarId(id))?;
     }
+    if draft.replaces() {
+        // The name may reach the disk before the contents, and the old file would be lost.
+        dataset.sync()?;
+    }
     dataset.close()?;
+    whole::name(store, draft, options.clobber, false)?;
     Ok(Generated { version, numrecs: file.numrecs, notes: file.notes.clone() })
 }
 

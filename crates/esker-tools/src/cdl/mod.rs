@@ -20,6 +20,6 @@ mod time;
 pub use error::{CdlError, CdlFault};
 pub use generate::{GenerateError, GenerateOptions, Generated, generate, write};
 pub use options::{Annotation, DumpOptions, IndexStyle};
-pub use parse::{CdlFile, parse, parse_bytes};
+pub use parse::{CdlFile, parse, parse_bytes, parse_header};
 pub use print::{PrintError, dump, print};
 pub use source::{CdlSource, SourceError, name_of};

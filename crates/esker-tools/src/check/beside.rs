@@ -5,7 +5,7 @@ use std::path::Path;
 
 use esker::HeaderState;
 use esker_format::HeaderJournal;
-use esker_store::{File, Store};
+use esker_store::{File, Leftover, Store, leftovers};
 
 use super::finding::{Finding, Severity};
 
@@ -14,8 +14,8 @@ use super::finding::{Finding, Severity};
 pub(super) struct Beside {
     /// The journal: none, not whole, or whole with the state of the file's header.
     pub(super) journal: Journal,
-    /// Whether there is a new file that never took the name.
-    pub(super) leftover: bool,
+    /// Files and folders that never took the name.
+    pub(super) leftovers: Vec<Leftover>,
 }
 
 /// A journal beside the file.
@@ -34,14 +34,17 @@ impl Beside {
             None if store.exists(&esker::journal_path(path))? => Journal::Broken,
             None => Journal::Absent,
         };
-        Ok(Beside { journal, leftover: store.exists(&esker::new_path(path))? })
+        let mut left = leftovers(store, path)?;
+        // A journal grows as a draft too.
+        left.extend(leftovers(store, &esker::journal_path(path))?);
+        Ok(Beside { journal, leftovers: left })
     }
 
     pub(super) fn check(&self, path: &Path, findings: &mut Vec<Finding>) {
         let name = esker::journal_path(path);
         let object = format!("the journal {}", name.display());
         let (severity, code, sentence) = match &self.journal {
-            Journal::Absent => return self.leftover(path, findings),
+            Journal::Absent => return self.leftover(findings),
             Journal::Broken => (
                 Severity::Warning,
                 "journal-broken",
@@ -75,14 +78,15 @@ impl Beside {
             ),
         };
         findings.push(Finding::new(severity, code, object, sentence));
-        self.leftover(path, findings);
+        self.leftover(findings);
     }
 
-    fn leftover(&self, path: &Path, findings: &mut Vec<Finding>) {
-        if self.leftover {
-            let object = format!("the file {}", esker::new_path(path).display());
-            let sentence = "it is left of a creation or redefinition that was interrupted (or is \
-                            running), and no part of the dataset";
+    fn leftover(&self, findings: &mut Vec<Finding>) {
+        for left in &self.leftovers {
+            let object = format!("the file {}", left.path.display());
+            let sentence = format!(
+                "{left}; it is a creation or redefinition that has not ended, and no part of the dataset"
+            );
             findings.push(Finding::new(Severity::Warning, "leftover", object, sentence));
         }
     }

@@ -86,7 +86,8 @@ codes! {
     "chunk-place", CHUNKS, "a chunk or a block of a table lies where none can";
     "chunk-overlap", CHUNKS, "chunks or blocks of tables share bytes";
     "chunk-data", CHUNKS, "a chunk does not match its checksum, or cannot be decoded";
-    "manifest", RECOVER, "the manifest of a container's version is damaged, or its mark";
+    "manifest", RECOVER, "the manifest of a container's version is damaged or not there, or its mark is";
+    "promises", RECOVER, "the file that says which versions a container has is damaged or not there";
     "log-missing", RECOVER, "values of a container are not there, or a log is not";
     "log-frame", RECOVER, "a stretch of a metadata log cannot be read";
     "log-entry", RECOVER, "an entry of a metadata log says what cannot be";

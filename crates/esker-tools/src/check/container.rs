@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use esker::{Error, FaultKind, LogFault};
+use esker::{Dataset, Error, FaultKind, LogFault, OpenOptions};
 use esker_store::Store;
 
 use super::Report;
@@ -45,23 +45,35 @@ pub(super) fn check(
     }
     let header = esker::container_header(&**store, &path, Some(examined.version))?;
     (report.version, report.numrecs) = (Some(header.schema.version), Some(header.numrecs));
-    for version in &examined.damaged_versions {
-        // Readers go to an older one, so an old one does no harm.
-        let severity = match *version > examined.version {
+    for lost in &examined.lost_versions {
+        // Readers of newer ones miss nothing.
+        let severity = match lost.version > examined.version {
             true => Severity::Error,
             false => Severity::Warning,
         };
-        let object = format!("versions/{version:08}");
+        let object = format!("versions/{:08}", lost.version);
         let sentence = match severity {
-            Severity::Error => format!(
-                "the manifest is damaged; version {} is the newest that can be read",
-                examined.version
-            ),
-            _ => "the manifest is damaged, so this version cannot be read".to_string(),
+            Severity::Error => {
+                format!("{}; version {} is what readers see", lost.what, examined.version)
+            }
+            _ => format!("{}, so that this version cannot be read", lost.what),
         };
         report.findings.push(Finding::new(severity, "manifest", object, sentence));
     }
+    if examined.promises_damaged {
+        let sentence = "it is damaged or not there: a version that is lost would not be missed; \
+                        `esker recover` writes it anew";
+        report.findings.push(Finding::new(Severity::Warning, "promises", "promises", sentence));
+    }
     report.findings.extend(examined.faults.iter().map(finding));
+    // What else a reader would mind.
+    let open = OpenOptions::new().store(store.clone()).container_version(examined.version);
+    if report.findings.is_empty()
+        && let Err(error) = Dataset::open_with(&path, open)
+    {
+        let finding = Finding::new(Severity::Error, "manifest", "the container", error.to_string());
+        report.findings.push(finding);
+    }
     Ok(report)
 }
 

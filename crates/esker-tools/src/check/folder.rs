@@ -1,14 +1,15 @@
 //! The folder of a dataset whose chunks are in files of their own, which is mended as a whole.
 
-use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use esker::{Error, Header};
-use esker_format::Owner;
 use esker_format::chunked::FILES;
-use esker_store::{Access, CreateMode, File, Store, StoreError};
+use esker_format::{Owner, inside};
+use esker_store::{Access, Draft, File, Store};
 
 use super::BLOCK;
+use crate::whole::require_absent;
 
 /// The names of the files beside the classic one that its header speaks of; none if it speaks of
 /// none.
@@ -20,42 +21,36 @@ pub(super) fn files_beside(
     let Ok(header) = Header::decode(header, u64::MAX) else { return Ok(None) };
     let stem = header.schema.attr(Owner::Global, FILES).and_then(|values| values.text());
     let (Some(stem), Some(folder)) = (stem, classic.parent()) else { return Ok(None) };
+    if !inside::is_chunk_stem(&stem) {
+        return Ok(None);
+    }
     let (tables, chunks) = (format!("tables.{stem}"), format!("chunks.{stem}."));
     let mut names = store.names_in(folder)?;
     names.retain(|name| *name == tables || name.starts_with(&chunks));
     Ok(Some(names))
 }
 
-/// Makes the folder `to` with copies of these files; `mend` makes the classic file in it, last, so
-/// that a folder without it is one that is not complete.
+/// Makes the folder `to` with copies of these files; `mend` makes the classic file in it.
 pub(super) fn copy(
-    store: &dyn Store,
+    store: &Arc<dyn Store>,
     classic: &Path,
     to: &Path,
     names: &[String],
     mend: impl FnOnce(&Path) -> esker::Result<()>,
 ) -> esker::Result<()> {
-    if store.exists(to)? || store.is_dir(to)? {
-        let error = io::Error::from(io::ErrorKind::AlreadyExists);
-        return Err(StoreError::new(to, "create", error).into());
+    require_absent(&**store, to)?;
+    let draft = Draft::folder(store, to)?;
+    // What a link in the folder leads to is not copied.
+    let inside = store.enclosed(classic.parent().unwrap_or(Path::new("")))?;
+    for name in names {
+        let path = classic.with_file_name(name);
+        let from = inside.open(&path, Access::Read)?;
+        // Who may read the file may read its copy.
+        let new = store.create_like(&draft.path().join(name), &path)?;
+        copy_bytes(&*from, &*new)?;
     }
-    store.create_dir(to)?;
-    let made = names
-        .iter()
-        .try_for_each(|name| {
-            let from = store.open(&classic.with_file_name(name), Access::Read)?;
-            let new = store.create(&to.join(name), CreateMode::New)?;
-            copy_bytes(&*from, &*new)
-        })
-        .and_then(|()| mend(&to.join(classic.file_name().unwrap_or_default())));
-    if made.is_err() {
-        // The error that counts is the one that we have.
-        for name in names {
-            let _ = store.remove(&to.join(name));
-        }
-        let _ = store.remove_dir(to);
-    }
-    made
+    mend(&draft.path().join(classic.file_name().unwrap_or_default()))?;
+    Ok(draft.publish()?)
 }
 
 fn copy_bytes(from: &dyn File, to: &dyn File) -> Result<(), Error> {

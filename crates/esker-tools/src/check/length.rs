@@ -137,6 +137,9 @@ fn trailing(header: &Header, extent: &Extent, file: &dyn File) -> esker::Result<
              padded, so readers take the padding for values"
         );
     } else if let Some(whole) = n.checked_div(size) {
+        // A writer that was killed before it counted them leaves records, or a part of one. Every
+        // value that is counted is there.
+        severity = Severity::Warning;
         let rest = n % size;
         sentence += &match (whole, rest) {
             (0, _) => format!(": a part of a record ({size} bytes)"),

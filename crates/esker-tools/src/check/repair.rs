@@ -1,12 +1,11 @@
 //! Mending a file, on a copy or in place, so that a kill at any moment loses nothing.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use esker::{Error, HeaderState};
 use esker_format::Header;
-use esker_store::{Access, CreateMode, File, LocalStore, Store, StoreError};
+use esker_store::{Access, Draft, File, LocalStore, Store, remove_tree};
 
 use super::beside::{Beside, Journal, settled};
 use super::codes::why;
@@ -14,6 +13,7 @@ use super::folder;
 use super::mend::{Allowed, Mend, Plan, plan};
 use super::{BLOCK, CheckOptions, Finding, Report, Severity, check, decode};
 use crate::Progress;
+use crate::whole::require_absent;
 
 /// Where the mended file goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -96,16 +96,16 @@ pub fn repair(
         _ if mended.is_empty() => None,
         Target::InPlace => {
             if let Some(plan) = &plan {
-                apply(store, &path, &*file, plan)?;
+                apply(&options.store, &path, &*file, plan)?;
             }
             Some(path.clone())
         }
         Target::Copy(to) => match &plan {
             Some(plan) => {
                 match folder::files_beside(store, &path, &plan.header)? {
-                    None => copy(store, &path, &*file, to, plan, progress)?,
-                    Some(names) => folder::copy(store, &path, to, &names, |to| {
-                        copy(store, &path, &*file, to, plan, progress)
+                    None => copy(&options.store, &path, &*file, to, plan, progress)?,
+                    Some(names) => folder::copy(&options.store, &path, to, &names, |to| {
+                        copy(&options.store, &path, &*file, to, plan, progress)
                     })?,
                 }
                 Some(to.clone())
@@ -155,9 +155,10 @@ fn prepare(
         }
         _ => {}
     }
-    if beside.leftover && in_place {
-        store.remove(&esker::new_path(path))?;
-        mend("leftover", "removed the file that was left of an interrupted creation");
+    // What may still grow is not touched.
+    for left in beside.leftovers.iter().filter(|left| left.is_running == Some(false) && in_place) {
+        remove_tree(store, &left.path)?;
+        mend("leftover", "removed what was left of an interrupted creation");
     }
     beside.journal = Journal::Absent;
     let decoded = match &new_header {
@@ -185,7 +186,7 @@ fn prepare(
 
 /// Applies the plan to the file where it is. The order is such that the file is never worse
 /// than before: longer first, then the header, then shorter.
-fn apply(store: &dyn Store, path: &Path, file: &dyn File, plan: &Plan) -> esker::Result<()> {
+fn apply(store: &Arc<dyn Store>, path: &Path, file: &dyn File, plan: &Plan) -> esker::Result<()> {
     let file_len = file.len()?;
     if plan.len > file_len {
         file.set_len(plan.len)?;
@@ -223,39 +224,29 @@ fn differing(old: &[u8], new: &[u8]) -> Option<(usize, usize)> {
 
 /// Writes the mended file under another name, which it takes when it is complete.
 fn copy(
-    store: &dyn Store,
+    store: &Arc<dyn Store>,
     path: &Path,
     file: &dyn File,
     to: &Path,
     plan: &Plan,
     progress: &mut dyn Progress,
 ) -> esker::Result<()> {
-    if store.exists(to)? {
-        let error = io::Error::from(io::ErrorKind::AlreadyExists);
-        return Err(StoreError::new(to, "create", error).into());
+    require_absent(&**store, to)?;
+    // Who may read the file may read its copy.
+    let draft = Draft::begin_like(store, to, Some(path))?;
+    if let Some(new) = draft.file() {
+        fill_copy(file, &**new, plan, progress)?;
     }
-    let name = esker::new_path(to);
-    let new = store.create(&name, CreateMode::Truncate)?;
-    let made = fill_copy(store, path, file, &name, &*new, plan, progress);
-    if let Err(error) = made {
-        // The error that counts is the one that we have.
-        let _ = store.remove(&name);
-        return Err(error);
-    }
-    store.rename(&name, to)?;
+    draft.publish()?;
     Ok(store.sync_names(to)?)
 }
 
 fn fill_copy(
-    store: &dyn Store,
-    path: &Path,
     file: &dyn File,
-    name: &Path,
     new: &dyn File,
     plan: &Plan,
     progress: &mut dyn Progress,
 ) -> esker::Result<()> {
-    store.copy_permissions(path, name)?;
     let mut block = vec![0; BLOCK.min(plan.len) as usize];
     let mut done = 0;
     while done < plan.len {

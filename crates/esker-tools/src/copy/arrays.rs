@@ -1,7 +1,7 @@
 //! Copying by arrays: where one of the two files has chunks, the values are read and written as
 //! hyperslabs that hold whole chunks, so that each chunk is decoded and encoded once.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use esker::{
@@ -9,10 +9,12 @@ use esker::{
     OpenOptions, Owner, Requests, Selection, Values, VarId,
 };
 
+use esker_store::Draft;
+
 use super::choose::{Kept, Plan};
 use super::convert::Reader;
 use super::error::tell;
-use super::{Copied, CopyError, CopyOptions, add_history, chunks, container, convert, growing};
+use super::{Copied, CopyError, CopyOptions, add_history, begin, chunks, convert, name_together};
 use crate::blocks::Block;
 use crate::boxes::{boxes, unit};
 use crate::progress::Progress;
@@ -47,7 +49,9 @@ pub fn copy_together(
     let was_container = source.container_version().is_some();
     let (records, wishes) = (plan.records, &options.chunks);
     chunks::settle(&mut plan.schema, records, wishes, is_container, was_container)?;
-    let (mut target, name) = create(&source, &plan, &growing(&output), options, &comm)?;
+    let draft = begin(&source, &output, options)?;
+    let name = draft.as_ref().map_or(&*output, Draft::path);
+    let mut target = create(&source, &plan, name, options, &comm)?;
     let job = Job { plan: &plan, options, scanned };
     let done = job.transfer(&mut source, &mut target, progress).and_then(|bytes| {
         if options.sync {
@@ -58,29 +62,17 @@ pub fn copy_together(
         target.close()?;
         Ok(Copied { variables, records, bytes, file_len, converted })
     });
-    let root = comm.rank() == 0;
-    let renamed = done.and_then(|copied| {
-        if root {
-            super::rename(&name, &output, options)?;
-        }
-        Ok(copied)
-    });
-    if renamed.is_err() && root {
-        // The error that counts is the one that we have.
-        let _ = container::remove(&**store, &name);
-    }
-    comm.barrier().map_err(Error::from)?;
-    renamed
+    name_together(&source, draft, done, options)
 }
 
-/// The output under a name of its own, defined.
+/// The output under a name of its own (rank 0's), defined.
 fn create(
     source: &Dataset,
     plan: &Plan,
     name: &Path,
     options: &CopyOptions,
     comm: &Arc<dyn Communicator>,
-) -> Result<(Dataset, PathBuf), CopyError> {
+) -> Result<Dataset, CopyError> {
     let mut hints = Hints::default();
     if let Some(heap) = source.heap()? {
         // Chunks that stay as they are find the room that they had, before traditional records.
@@ -96,8 +88,6 @@ fn create(
         .store(options.store.clone())
         .comm(comm.clone());
     let mut define = Dataset::create(name, create)?;
-    // Everyone grows rank 0's file.
-    let name = super::grown(&define);
     for dim in &plan.schema.dims {
         define.add_dim(&dim.name, dim.len)?;
     }
@@ -117,11 +107,7 @@ fn create(
             define.set_fill(id, FillMode::Fill)?;
         }
     }
-    let made = define.enddef().map_err(Error::from);
-    if made.is_err() && comm.rank() == 0 {
-        let _ = container::remove(&*options.store, &name);
-    }
-    Ok((made?, name))
+    Ok(define.enddef().map_err(Error::from)?)
 }
 
 struct Job<'a> {

@@ -9,10 +9,11 @@ use esker::{
     MemoryLayout, OpenOptions, Owner, Requests, Schema, Selection, Values, VarId,
 };
 use esker_format::chunked::{FILTERS, SHAPE};
+use esker_store::Draft;
 
 use super::arrays::{BUFFERS, together};
 use super::error::tell;
-use super::{Copied, CopyError, CopyOptions, chunks, container, growing, grown, history, target};
+use super::{Copied, CopyError, CopyOptions, begin, chunks, history, name_together, target};
 use crate::blocks::{Block, blocks};
 use crate::boxes::{boxes, unit};
 use crate::progress::Progress;
@@ -56,16 +57,14 @@ pub fn canonical(
     let open = OpenOptions::new().store(store.clone()).comm(comm.clone());
     let mut source = Dataset::open_with(input, open)?;
     let output = target(source.path(), output, options)?;
-    let name = growing(&output);
+    let draft = begin(&source, &output, options)?;
     let create = CreateOptions::new()
         .version(options.version.unwrap_or(source.schema().version))
         .align(options.align)
         .fill(FillMode::NoFill)
         .store(store.clone())
         .comm(comm.clone());
-    let mut define = Dataset::create(&name, create)?;
-    // Everyone grows rank 0's file.
-    let name = grown(&define);
+    let mut define = Dataset::create(draft.as_ref().map_or(&*output, Draft::path), create)?;
     let done = define_canonical(&source, &mut define, options)
         .and_then(|pairs| Ok((pairs, define.enddef().map_err(Error::from)?)))
         .and_then(|(pairs, mut target)| {
@@ -78,18 +77,7 @@ pub fn canonical(
             let (variables, converted) = (pairs.len(), Vec::new());
             Ok(Copied { variables, records, bytes, file_len, converted })
         });
-    let renamed = done.and_then(|copied| {
-        if comm.rank() == 0 {
-            super::rename(&name, &output, options)?;
-        }
-        Ok(copied)
-    });
-    if renamed.is_err() && comm.rank() == 0 {
-        // The error that counts is the one that we have.
-        let _ = container::remove(&**store, &name);
-    }
-    comm.barrier().map_err(Error::from)?;
-    renamed
+    name_together(&source, draft, done, options)
 }
 
 /// Defines what the output has; gives the variables of both files that belong together.

@@ -9,33 +9,15 @@ use esker::{
     CreateOptions, Dataset, DimId, Error, Header, Layout, Owner, Placement, Selection, Values,
     VarId, Variable,
 };
-use esker_store::{File, Store, StoreError};
+use esker_store::{File, StoreError};
 
+use super::CopyError;
 use super::transfer::Task;
-use super::{CopyError, CopyOptions};
 use crate::Progress;
 use crate::source::Source;
 
-/// Makes the container under `name` and gives it its own when it is complete.
+/// Makes the container under this name.
 pub(super) fn run(
-    task: &Task<'_>,
-    source: &mut Source,
-    name: &Path,
-    output: &Path,
-    progress: &mut dyn Progress,
-) -> Result<u64, CopyError> {
-    let store = &task.options.store;
-    let made = make(task, source, name, progress).and_then(|bytes| {
-        rename(task.options, name, output)?;
-        Ok(bytes)
-    });
-    made.inspect_err(|_| {
-        // The error that counts is the one that we have.
-        let _ = remove_tree(&**store, name);
-    })
-}
-
-fn make(
     task: &Task<'_>,
     source: &mut Source,
     name: &Path,
@@ -78,46 +60,6 @@ fn create(task: &Task<'_>, name: &Path) -> Result<Dataset, CopyError> {
         }
     }
     Ok(define.enddef().map_err(Error::from)?)
-}
-
-pub(super) fn rename(options: &CopyOptions, name: &Path, output: &Path) -> Result<(), CopyError> {
-    let store = &*options.store;
-    let moved = |from: &Path, to: &Path| store.rename(from, to).map_err(Error::from);
-    if store.exists(output).map_err(Error::from)? {
-        let old = name.with_extension("old");
-        moved(output, &old)?;
-        if let Err(error) = moved(name, output) {
-            let _ = moved(&old, output);
-            return Err(error.into());
-        }
-        remove(store, &old)?;
-    } else {
-        moved(name, output)?;
-    }
-    if options.sync {
-        store.sync_names(output).map_err(Error::from)?;
-    }
-    Ok(())
-}
-
-/// Removes a file or a folder.
-pub(super) fn remove(store: &dyn Store, path: &Path) -> esker::Result<()> {
-    match store.is_dir(path)? {
-        true => remove_tree(store, path),
-        false => Ok(store.remove(path)?),
-    }
-}
-
-/// Removes a container, whatever is in it.
-fn remove_tree(store: &dyn Store, path: &Path) -> esker::Result<()> {
-    for name in store.names_in(path)? {
-        let inside = path.join(name);
-        match store.is_dir(&inside)? {
-            true => remove_tree(store, &inside)?,
-            false => store.remove(&inside)?,
-        }
-    }
-    Ok(store.remove_dir(path)?)
 }
 
 /// Where variables are, to be found by a byte of the file.

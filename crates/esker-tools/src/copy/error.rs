@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use esker::{Error, ExternalType, Version};
+use esker_store::shown_path;
+use esker_text::sentence;
 
 use crate::progress::Progress;
 
@@ -19,7 +21,7 @@ pub enum CopyError {
     Cancelled,
 
     /// No variable of this name.
-    #[error("{}: there is no variable {name:?}{hint}", path.display())]
+    #[error("{}: there is no variable {name:?}{hint}", shown_path(path), hint = sentence(hint))]
     NoSuchVariable {
         /// The input.
         path: PathBuf,
@@ -30,7 +32,7 @@ pub enum CopyError {
     },
 
     /// No dimension of this name.
-    #[error("{}: there is no dimension {name:?}{hint}", path.display())]
+    #[error("{}: there is no dimension {name:?}{hint}", shown_path(path), hint = sentence(hint))]
     NoSuchDimension {
         /// The input.
         path: PathBuf,
@@ -41,7 +43,7 @@ pub enum CopyError {
     },
 
     /// A variable that is to be chunked or filtered, and is not in the output.
-    #[error("there is no variable {name:?} to be chunked or filtered{hint}")]
+    #[error("there is no variable {name:?} to be chunked or filtered{hint}", hint = sentence(hint))]
     NoOutputVariable {
         /// The name.
         name: String,
@@ -50,7 +52,7 @@ pub enum CopyError {
     },
 
     /// A dimension that is to be cut, and is not in the output.
-    #[error("there is no dimension {name:?} to be cut into chunks{hint}")]
+    #[error("there is no dimension {name:?} to be cut into chunks{hint}", hint = sentence(hint))]
     NoOutputDimension {
         /// The name.
         name: String,
@@ -59,14 +61,14 @@ pub enum CopyError {
     },
 
     /// Filters that do not exist.
-    #[error("{why}")]
+    #[error("{why}", why = sentence(why))]
     Filters {
         /// What is wrong.
         why: String,
     },
 
     /// Filters that a variable's values cannot pass.
-    #[error("variable {name:?}: {why}{remedy}")]
+    #[error("variable {name:?}: {why}{remedy}", why = sentence(why))]
     Unsuitable {
         /// The variable.
         name: String,
@@ -95,7 +97,7 @@ pub enum CopyError {
     },
 
     /// A range that the dimension does not have, or that is empty.
-    #[error("{}: range {range} of dimension \"{dim}\", which has length {len}, {why}", path.display())]
+    #[error("{}: range {range} of dimension \"{dim}\", which has length {len}, {why}", shown_path(path), range = sentence(range), dim = sentence(dim), why = sentence(why))]
     Range {
         /// The input.
         path: PathBuf,
@@ -110,14 +112,14 @@ pub enum CopyError {
     },
 
     /// Input and output are one file.
-    #[error("{}: the input cannot be the output as well", path.display())]
+    #[error("{}: the input cannot be the output as well", shown_path(path))]
     SameFile {
         /// The file.
         path: PathBuf,
     },
 
     /// The output exists and is not to be replaced.
-    #[error("{}: exists already; ask for overwriting to replace it", path.display())]
+    #[error("{}: exists already; ask for overwriting to replace it", shown_path(path))]
     Exists {
         /// The file.
         path: PathBuf,
@@ -126,10 +128,9 @@ pub enum CopyError {
     /// A file would replace a container, or a container a file.
     #[error(
         "{}: a {} is not put in the place of a {}: remove it first",
-        path.display(),
+        shown_path(path),
         if *is_container { "classic file" } else { "container" },
-        if *is_container { "container" } else { "classic file" },
-    )]
+        if *is_container { "container" } else { "classic file" })]
     OtherKind {
         /// The output.
         path: PathBuf,
@@ -141,8 +142,7 @@ pub enum CopyError {
     #[error(
         "{}: dimension \"{dim}\" cannot be fixed: it has no records, and a classic file has no \
          fixed dimension of length 0",
-        path.display()
-    )]
+        shown_path(path), dim = sentence(dim))]
     NoRecords {
         /// The input.
         path: PathBuf,
@@ -154,8 +154,7 @@ pub enum CopyError {
     #[error(
         "{}: {object} is of type {ty}, which {version} does not have; choose CDF-5, or ask for \
          types to be converted",
-        path.display()
-    )]
+        shown_path(path), object = sentence(object))]
     Type {
         /// The input.
         path: PathBuf,
@@ -171,8 +170,7 @@ pub enum CopyError {
     #[error(
         "{}: {object} has the {ty} value {value}, which no type of {version} holds exactly; \
          choose CDF-5",
-        path.display()
-    )]
+        shown_path(path), object = sentence(object))]
     Value {
         /// The input.
         path: PathBuf,

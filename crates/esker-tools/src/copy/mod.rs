@@ -38,18 +38,18 @@ mod range;
 mod sink;
 mod transfer;
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use esker::{
-    Alignment, DataLayout, Dataset, Error, Header, Layout, NumRecs, Schema, SelfComm, Values,
-    VarId, Version,
+    Alignment, DataLayout, Dataset, Error, Header, Hints, Layout, NumRecs, Schema, SelfComm,
+    Values, VarId, Version,
 };
-use esker_store::{CreateMode, File, LocalStore, Store};
+use esker_store::{Draft, LocalStore, Store};
 
 use crate::progress::Progress;
 use crate::source::Source;
+use crate::whole;
 use choose::Plan;
 use convert::Reader;
 
@@ -156,25 +156,24 @@ pub fn copy(
         add_history(&mut plan, line);
     }
     let header = place(&plan, &output, options)?;
-    let name = growing(&output);
-    if options.layout == Layout::Log {
-        let task = transfer::Task { plan: &plan, header: &header, options, scanned };
-        let bytes = container::run(&task, &mut source, &name, &output, progress)?;
-        return Ok(copied(&plan, &header, &source, bytes));
-    }
-    let file = store.create(&name, CreateMode::New).map_err(Error::from)?;
     let task = transfer::Task { plan: &plan, header: &header, options, scanned };
-    let done = task
-        .run(&mut source, file.clone(), progress)
-        .and_then(|bytes| finish(&*file, &name, &output, options).map(|()| bytes));
-    match done {
-        Ok(bytes) => Ok(copied(&plan, &header, &source, bytes)),
-        Err(error) => {
-            // The error that counts is the one that we have.
-            let _ = store.remove(&name);
-            Err(error)
+    let draft = match options.layout {
+        Layout::Log => Draft::folder(store, &output),
+        Layout::Classic => Draft::whole(store, &output),
+    };
+    let draft = draft.map_err(Error::from)?;
+    let bytes = match draft.file().cloned() {
+        None => container::run(&task, &mut source, draft.path(), progress)?,
+        Some(file) => {
+            let bytes = task.run(&mut source, file.clone(), progress)?;
+            if options.sync {
+                file.sync().map_err(Error::from)?;
+            }
+            bytes
         }
-    }
+    };
+    name(draft, options)?;
+    Ok(copied(&plan, &header, &source, bytes))
 }
 
 fn copied(plan: &Plan, header: &Header, source: &Source, bytes: u64) -> Copied {
@@ -212,57 +211,50 @@ fn target(source: &Path, output: &Path, options: &CopyOptions) -> Result<PathBuf
     if is_container != (options.layout == Layout::Log) {
         return Err(CopyError::OtherKind { path: resolved, is_container });
     }
+    if !is_container {
+        esker::require_unwritten(&**store, &resolved)?;
+    }
     Ok(resolved)
 }
 
-/// Where the output grows. With the process's number, so that two copies to one name do not
-/// write into one file.
-fn growing(output: &Path) -> PathBuf {
-    let mut name = OsString::from(".");
-    name.push(output.file_name().unwrap_or_default());
-    name.push(format!(".esker-copy-{}", std::process::id()));
-    output.with_file_name(name)
-}
-
-fn finish(
-    file: &dyn File,
-    name: &Path,
+/// Begins the output on rank 0, which all ranks write to. Collective.
+fn begin(
+    source: &Dataset,
     output: &Path,
     options: &CopyOptions,
-) -> Result<(), CopyError> {
-    let store = &options.store;
-    if options.sync {
-        file.sync().map_err(Error::from)?;
-    }
-    if !options.overwrite && store.exists(output).map_err(Error::from)? {
-        return Err(CopyError::Exists { path: output.to_path_buf() });
-    }
-    rename(name, output, options)
+) -> Result<Option<Draft>, CopyError> {
+    let begun = match source.comm().rank() {
+        0 => whole::begin(&options.store, output, options.layout, &Hints::default()).map(Some),
+        _ => Ok(None),
+    };
+    Ok(source.agree(begun)?)
 }
 
-/// Where an output grows that is being defined: the file, or the folder of one whose chunks are in
-/// files of their own.
-fn grown(define: &esker::Define) -> PathBuf {
-    let path = define.path();
-    let is_growing = |path: &&Path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        name.contains(".esker-copy-")
-    };
-    path.parent().filter(is_growing).unwrap_or(path).to_path_buf()
+/// Gives an output that is complete its name, by rank 0. Collective.
+fn name_together(
+    source: &Dataset,
+    draft: Option<Draft>,
+    copied: Result<Copied, CopyError>,
+    options: &CopyOptions,
+) -> Result<Copied, CopyError> {
+    let named = copied.and_then(|copied| match draft {
+        Some(draft) => name(draft, options).map(|()| copied),
+        None => Ok(copied),
+    });
+    source.comm().barrier().map_err(Error::from)?;
+    named
 }
 
 /// Gives the output its name.
-fn rename(name: &Path, output: &Path, options: &CopyOptions) -> Result<(), CopyError> {
-    let store = &options.store;
-    if store.is_dir(name).map_err(Error::from)? {
-        return container::rename(options, name, output);
-    }
-    esker::clear_journal(&**store, output)?;
-    store.rename(name, output).map_err(Error::from)?;
-    if options.sync {
-        store.sync_names(output).map_err(Error::from)?;
-    }
-    Ok(())
+fn name(draft: Draft, options: &CopyOptions) -> Result<(), CopyError> {
+    let output = draft.target().to_path_buf();
+    let named = whole::name(&options.store, draft, options.overwrite, options.sync);
+    named.map_err(|error| match error {
+        Error::Store(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            CopyError::Exists { path: output }
+        }
+        other => other.into(),
+    })
 }
 
 /// The error of values that could not be converted.

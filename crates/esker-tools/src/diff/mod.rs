@@ -33,6 +33,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use esker_store::{LocalStore, Store};
+use esker_text::sentence;
 
 use crate::progress::Progress;
 use crate::source::Source;
@@ -91,7 +92,7 @@ pub enum DiffError {
     #[error(transparent)]
     Dataset(Box<esker::Error>),
     /// A variable that neither file has.
-    #[error("neither file has a variable {name:?}{hint}")]
+    #[error("neither file has a variable {name:?}{hint}", hint = sentence(hint))]
     NoSuchVariable {
         /// The name.
         name: String,

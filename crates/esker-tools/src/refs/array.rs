@@ -71,7 +71,11 @@ impl Array {
         let array = match dataset.chunking(var) {
             Some(chunking) => Array::chunked(dataset, var, variable, chunking)?,
             None if is_anchor(dataset, var) => {
-                Err("what the file says of its chunks is wrong (`esker check` tells more)".into())
+                Err(match dataset.stored_chunks(var, false, |_, _| Ok(())) {
+                    Err(esker::Error::Chunked { why, .. }) => why,
+                    _ => "what the file says of its chunks is wrong (`esker check` tells more)"
+                        .into(),
+                })
             }
             None => Array::regular(dataset, var, variable, inline)?,
         };

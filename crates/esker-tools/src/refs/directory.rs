@@ -45,20 +45,21 @@ struct Current {
 }
 
 impl Directory {
+    /// Begins to write into a folder that is there.
     pub(super) fn begin(
-        store: Arc<dyn Store>,
+        store: &Arc<dyn Store>,
         path: &Path,
         urls: &Urls,
         rows: usize,
     ) -> io::Result<Directory> {
-        store.create_dir(path).map_err(failed)?;
+        let store = store.enclosed(path).map_err(failed)?;
         let (path, urls) = (path.to_path_buf(), urls.clone());
         Ok(Directory { store, path, urls, rows: rows.max(1), metadata: Vec::new(), array: None })
     }
 
     /// Writes the metadata.
     pub(super) fn end(self) -> io::Result<()> {
-        let file = self.store.create(&self.path.join(METADATA), CreateMode::Truncate);
+        let file = self.store.create(&self.path.join(METADATA), CreateMode::New);
         let mut out = io::BufWriter::with_capacity(1 << 16, Growing::new(file.map_err(failed)?));
         // Whoever knows consolidated metadata of Zarr needs not list anything.
         write!(
@@ -97,6 +98,11 @@ impl Sink for Directory {
                 array.grid().len(),
                 array.chunks
             );
+            return Err(io::Error::new(io::ErrorKind::InvalidData, sentence));
+        }
+        // The name is the file's, and becomes that of a folder: of one in here.
+        if matches!(&*array.name, "" | "." | "..") || array.name.contains(['/', '\0']) {
+            let sentence = format!("variable {:?}: no folder can have its name", array.name);
             return Err(io::Error::new(io::ErrorKind::InvalidData, sentence));
         }
         let folder = self.path.join(&array.name);
@@ -160,7 +166,7 @@ impl Current {
         let paths: Vec<&str> = self.paths.iter().map(String::as_str).collect();
         let bytes = parquet::file(&paths, &self.rows)?;
         let path = self.folder.join(format!("refs.{}.parq", self.file));
-        let file = store.create(&path, CreateMode::Truncate).map_err(failed)?;
+        let file = store.create(&path, CreateMode::New).map_err(failed)?;
         file.write_at(0, &bytes).map_err(failed)?;
         self.rows.clear();
         self.paths.clear();
@@ -184,26 +190,4 @@ fn raw(bytes: &[u8]) -> io::Result<Vec<u8>> {
 /// Whether this is a directory of references.
 pub(super) fn is_references(store: &dyn Store, path: &Path) -> io::Result<bool> {
     store.exists(&path.join(METADATA)).map_err(failed)
-}
-
-/// Removes a directory of references, or what was written of one; nothing but files that such a
-/// directory has.
-pub(super) fn remove(store: &dyn Store, path: &Path) -> io::Result<()> {
-    if !store.is_dir(path).map_err(failed)? {
-        return Ok(());
-    }
-    for name in store.names_in(path).map_err(failed)? {
-        let inner = path.join(name);
-        if !store.is_dir(&inner).map_err(failed)? {
-            store.remove(&inner).map_err(failed)?;
-            continue;
-        }
-        for name in store.names_in(&inner).map_err(failed)? {
-            if name.starts_with("refs.") && name.ends_with(".parq") {
-                store.remove(&inner.join(name)).map_err(failed)?;
-            }
-        }
-        store.remove_dir(&inner).map_err(failed)?;
-    }
-    store.remove_dir(path).map_err(failed)
 }

@@ -16,7 +16,21 @@ const FILL_VALUE: &str = "_FillValue";
 
 /// Text between quotes.
 pub(super) fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    let text = serde_json::Value::from(text).to_string();
+    // C1 and marks of direction, which a terminal would obey, mean the same as escapes.
+    if !text.contains(esker_text::is_obeyed) {
+        return text;
+    }
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match esker_text::is_obeyed(c) {
+            true => c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| {
+                escaped.push_str(&format!("\\u{unit:04x}"));
+            }),
+            false => escaped.push(c),
+        }
+    }
+    escaped
 }
 
 /// The text of `.zarray`.

@@ -38,13 +38,13 @@ mod parquet;
 mod sink;
 mod thrift;
 
-use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use esker::{Dataset, OpenOptions, new_path};
-use esker_store::{CreateMode, LocalStore, Store};
+use esker::{Dataset, OpenOptions};
+use esker_store::{Draft, LocalStore, Store, shown_path};
+use esker_text::sentence;
 
 use crate::progress::Progress;
 use array::Array;
@@ -173,7 +173,8 @@ pub enum RefsError {
     /// The input is a container.
     #[error(
         "{}: it is a container, whose values lie in logs in the order in which they were written \
-         (`esker replay` makes a file that references can describe)", path.display()
+         (`esker replay` makes a file that references can describe)",
+        shown_path(path)
     )]
     Container {
         /// The input.
@@ -181,7 +182,7 @@ pub enum RefsError {
     },
 
     /// The dataset is closed, and all that was written is in it; its references are not there.
-    #[error("{}: it is closed and whole, but has no new references: {why}", path.display())]
+    #[error("{}: it is closed and whole, but has no new references: {why}", shown_path(path), why = sentence(why))]
     Closed {
         /// The dataset.
         path: PathBuf,
@@ -190,14 +191,14 @@ pub enum RefsError {
     },
 
     /// There is something of the output's name.
-    #[error("{}: it exists already, and is not to be replaced", path.display())]
+    #[error("{}: it exists already, and is not to be replaced", shown_path(path))]
     Exists {
         /// The output.
         path: PathBuf,
     },
 
     /// A directory of the output's name has something else in it.
-    #[error("{}: it is a directory of something else than references", path.display())]
+    #[error("{}: it is a directory of something else than references", shown_path(path))]
     NotReferences {
         /// The output.
         path: PathBuf,
@@ -336,27 +337,22 @@ impl Survey {
         options: &RefsOptions,
         progress: &mut dyn Progress,
     ) -> Result<()> {
-        let (store, growing) = (&options.store, new_path(output));
-        let file = store.create(&growing, CreateMode::Truncate).map_err(failed)?;
-        let written = Document::begin(BufWriter::with_capacity(1 << 20, Growing::new(file)), urls)
-            .map_err(RefsError::from)
-            .and_then(|mut document| {
-                self.write(&mut document, progress)?;
-                let file = document.end()?.into_inner().map_err(|error| error.into_error())?;
-                file.sync()?;
-                match options.overwrite {
-                    true => store.rename(&growing, output),
-                    false => store.publish(&growing, output),
-                }
-                .map_err(|error| match error.kind() {
-                    io::ErrorKind::AlreadyExists => RefsError::Exists { path: output.into() },
-                    _ => failed(error).into(),
-                })
-            });
-        if written.is_err() {
-            let _ = store.remove(&growing);
+        let store = &options.store;
+        let draft = Draft::whole(store, output).map_err(failed)?;
+        let file = draft.file().cloned().ok_or(io::Error::from(io::ErrorKind::IsADirectory))?;
+        let mut document =
+            Document::begin(BufWriter::with_capacity(1 << 20, Growing::new(file)), urls)?;
+        self.write(&mut document, progress)?;
+        let file = document.end()?.into_inner().map_err(|error| error.into_error())?;
+        file.sync()?;
+        match options.overwrite {
+            true => draft.take_name(),
+            false => draft.publish(),
         }
-        written
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => RefsError::Exists { path: output.into() },
+            _ => failed(error).into(),
+        })
     }
 
     fn parquet(
@@ -366,46 +362,17 @@ impl Survey {
         options: &RefsOptions,
         progress: &mut dyn Progress,
     ) -> Result<()> {
-        let (store, growing) = (&options.store, new_path(output));
+        let store = &options.store;
         let replaced = store.exists(output).map_err(failed)?;
         if replaced && !directory::is_references(&**store, output)? {
             return Err(RefsError::NotReferences { path: output.to_path_buf() });
         }
-        // What a run that was killed has left.
-        directory::remove(&**store, &growing)?;
-        let written = Directory::begin(store.clone(), &growing, urls, options.rows)
-            .map_err(RefsError::from)
-            .and_then(|mut directory| {
-                self.write(&mut directory, progress)?;
-                Ok(directory.end()?)
-            });
-        let placed = written.and_then(|()| Ok(place(&**store, &growing, output, replaced)?));
-        if placed.is_err() {
-            let _ = directory::remove(&**store, &growing);
-        }
-        placed
+        let draft = Draft::folder(store, output).map_err(failed)?;
+        let mut directory = Directory::begin(store, draft.path(), urls, options.rows)?;
+        self.write(&mut directory, progress)?;
+        directory.end()?;
+        Ok(draft.take_name().map_err(failed)?)
     }
-}
-
-/// Gives the new directory its name. A directory cannot take the place of one that has something
-/// in it, so the old one gets another name first.
-fn place(store: &dyn Store, growing: &Path, output: &Path, replaced: bool) -> io::Result<()> {
-    if !replaced {
-        return store.rename(growing, output).map_err(failed);
-    }
-    let mut name = OsString::from(".");
-    name.push(output.file_name().unwrap_or_default());
-    name.push(".esker-old");
-    let old = output.with_file_name(name);
-    directory::remove(store, &old)?;
-    store.rename(output, &old).map_err(failed)?;
-    if let Err(error) = store.rename(growing, output) {
-        let _ = store.rename(&old, output);
-        return Err(failed(error));
-    }
-    // The new ones are there; what cannot be removed now will be the next time.
-    let _ = directory::remove(store, &old);
-    Ok(())
 }
 
 /// `run.nc.json` beside `run.nc`.

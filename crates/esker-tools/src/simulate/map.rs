@@ -1,5 +1,6 @@
 //! Decomposition maps as E3SM's I/O library records them: which elements each rank had.
 
+use esker_text::sentence;
 use std::path::Path;
 
 use esker::{Dataset, Owner, Selection};
@@ -19,7 +20,7 @@ pub enum MapError {
     #[error(transparent)]
     File(#[from] esker::Error),
     /// It is a netCDF file, but not a map.
-    #[error("{file}: it is not a decomposition map: {what}")]
+    #[error("{file}: it is not a decomposition map: {what}", file = sentence(file), what = sentence(what))]
     Unlike {
         /// The file.
         file: String,

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use esker::{CreateOptions, Dataset, DimLen, ExternalType, Selection, StoredChunk};
-use esker_format::chunked::{Block, Entry};
+use esker_format::VarId;
+use esker_format::chunked::{Block, Entry, Seal, identity_of};
 use esker_tools::Unseen;
 use esker_tools::check::{CheckOptions, RepairOptions, Report, Target, Verdict, check, repair};
 
@@ -15,6 +16,7 @@ struct Made {
     heap: usize,
     table: usize,
     chunks: Vec<StoredChunk>,
+    seal: Seal,
 }
 
 /// A variable of three records, each of four chunks.
@@ -42,7 +44,8 @@ fn made() -> Made {
     ds.stored_chunks(t, false, each).unwrap();
     assert_eq!(chunks.len(), 12);
     let bytes = std::fs::read(&path).unwrap();
-    Made { _directory: directory, path, bytes, heap, table, chunks }
+    let seal = Seal::new(identity_of(&ds.header().schema).unwrap(), VarId(0));
+    Made { _directory: directory, path, bytes, heap, table, chunks, seal }
 }
 
 impl Made {
@@ -52,12 +55,13 @@ impl Made {
 
     fn entry(&self, chunk: usize) -> Entry {
         let at = self.entry_at(chunk);
-        Entry::decode(self.bytes[at..][..32].try_into().unwrap()).unwrap().unwrap()
+        let bytes = self.bytes[at..][..32].try_into().unwrap();
+        Entry::decode(bytes, self.seal, chunk as u64).unwrap().unwrap()
     }
 
     fn set_entry(&mut self, chunk: usize, entry: Entry) {
         let at = self.entry_at(chunk);
-        self.bytes[at..at + 32].copy_from_slice(&entry.encode());
+        self.bytes[at..at + 32].copy_from_slice(&entry.encode(self.seal, chunk as u64));
     }
 
     fn check(&self) -> Report {

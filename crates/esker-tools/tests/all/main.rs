@@ -13,6 +13,7 @@ mod interop;
 mod refs;
 mod replay;
 mod texts;
+mod whole_or_not;
 
 /// Counts for each thread by itself, so that tests may run side by side.
 #[global_allocator]

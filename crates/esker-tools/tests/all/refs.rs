@@ -334,8 +334,8 @@ fn a_full_disk_or_a_kill_leaves_whole_references() {
                 }
                 failures += 1;
                 whole(&refs);
-                let growing = dir.path().join(format!(".{name}.esker-new"));
-                assert!(fault == Fault::Tear || !growing.exists());
+                let left = esker_store::leftovers(&LocalStore, &refs).unwrap();
+                assert!(fault == Fault::Tear || left.is_empty(), "{name}: {left:?}");
             }
             assert!(failures > 2);
         }

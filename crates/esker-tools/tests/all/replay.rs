@@ -73,8 +73,7 @@ fn a_cancelled_replay_leaves_what_was_there() {
     std::fs::write(&out, "what was there").unwrap();
     let store = GatedStore::new(LocalStore);
     let options = ReplayOptions { store: Arc::new(store.clone()), ..options(None) };
-    let output = format!(".out.nc.esker-replay-{}", std::process::id());
-    store.close(output);
+    store.close("out.nc");
     let replay = replay_start(&run, &out, &options).unwrap();
     store.until_waiting(1);
     let (done, total) = replay.progress();
@@ -96,8 +95,7 @@ fn ranks_replay_together_and_one_of_them_can_cancel() {
             store: Arc::new(store.clone()),
             ..options(Some(comm.clone()))
         };
-        let output = format!(".out.nc.esker-replay-{}", std::process::id());
-        store.close(output);
+        store.close("out.nc");
         let replay = replay_start(&run, &out, &store_of(&comm)).unwrap();
         store.until_waiting(1);
         // The program's own messages do not meet the replay's.

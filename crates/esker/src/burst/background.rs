@@ -91,7 +91,8 @@ impl Dataset {
         lower_base.comm = base.comm.duplicate()?;
         let header = self.header.clone();
         let (file, renamed) = (self.file.clone(), false);
-        let committed = Committed { file, renamed, container: None, heap: None, spread: None };
+        let (container, heap, spread, lock) = (None, None, None, None);
+        let committed = Committed { file, renamed, container, heap, spread, lock };
         let existing = burst.records;
         let mut lower =
             Dataset::new(lower_base, (committed, header, existing), self.fills.clone(), None);

@@ -7,6 +7,7 @@ use esker_format::log::{FrameKind, Head};
 use esker_store::{Access, File, Lane, Store};
 
 use super::names::{PairName, Stem, absolute};
+use super::session::lock;
 use super::{DATA_BLOCK, META_BLOCK};
 use crate::error::Result;
 use crate::log::LogSource;
@@ -57,6 +58,19 @@ impl Found {
         }
         found.logs.sort_by_key(|log| (log.head.rank, log.slot));
         Ok(found)
+    }
+
+    /// Fails if a session that writes these logs lives: they are not left, but in use.
+    pub(crate) fn require_dead(&self, store: &dyn Store, path: &Path) -> Result<()> {
+        let is_meta = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "meta");
+        for meta in self.files.iter().filter(is_meta) {
+            match store.open(meta, Access::ReadWrite) {
+                // Whoever wrote it has ended just now.
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                opened => drop(lock(path, &opened?)?),
+            }
+        }
+        Ok(())
     }
 
     fn add(

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use esker_store::{LocalStore, Store};
+use esker_store::{Access, Leftover, LocalStore, Store, leftovers};
 
 use super::found::Found;
 use super::names::directory_of;
@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 use crate::hints::Hints;
 use crate::log::LogDamage;
 use crate::options::{FillMode, OpenOptions};
+use crate::writer;
 
 /// How [`recover`] goes about it.
 #[derive(Debug, Clone)]
@@ -93,6 +94,9 @@ pub struct Recovery {
     /// Sub-files that are missing or not whole, and why. Nothing is written to a dataset that has
     /// such: what they had is nowhere else, and zeros would hide it.
     pub subfiles: Vec<(PathBuf, String)>,
+    /// Files beside it that have not taken its name: what processes that died have left, or others make
+    /// just now. They are no part of it, and stay.
+    pub leftovers: Vec<Leftover>,
 }
 
 impl Recovery {
@@ -114,7 +118,11 @@ pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions) -> Result<Recov
     }
     dirs.push(directory_of(&path));
     let found = Found::look(store, &path, &dirs)?;
-    let mut recovery = Recovery { logs: found.logs.len() as u64, ..Recovery::default() };
+    if !options.look_only {
+        found.require_dead(store, &path)?;
+    }
+    let (logs, leftovers) = (found.logs.len() as u64, leftovers(store, &path)?);
+    let mut recovery = Recovery { logs, leftovers, ..Recovery::default() };
     let open = OpenOptions { burst: false, ..OpenOptions::new() }.store(options.store.clone());
     if !look_at_subfiles(&Dataset::open_with(&path, open.clone())?, options, &mut recovery)? {
         return Ok(recovery);
@@ -172,7 +180,16 @@ fn look_at_subfiles(
 ) -> Result<bool> {
     recovery.records = dataset.numrecs();
     recovery.subfiles = dataset.subfile_faults();
-    for (named, grown) in dataset.hidden_subfiles() {
+    let hidden = dataset.hidden_subfiles();
+    // Who is writing the dataset gives them their names.
+    let _lock = match hidden.is_empty() || options.look_only {
+        true => None,
+        false => {
+            let main = options.store.open(&dataset.base.path, Access::ReadWrite)?;
+            writer::lock(&dataset.base, &main)?
+        }
+    };
+    for (named, grown) in hidden {
         if !options.look_only {
             options.store.rename(&grown, &named)?;
         }

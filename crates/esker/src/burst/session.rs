@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use esker_comm::{CommunicatorExt, Message};
 use esker_format::log::Head;
-use esker_store::{Access, CreateMode, File, Lane};
+use esker_store::{Access, File, Lane, Locked};
 
 use super::found::Found;
 use super::names::{PairName, Stem, absolute, directory_of};
@@ -29,6 +29,8 @@ pub(crate) struct Session {
     rank: u32,
     /// Whether this rank made the directory.
     made_dir: bool,
+    /// The dataset's file before it has its name.
+    like: PathBuf,
 }
 
 /// A log that this rank appends to.
@@ -44,6 +46,8 @@ pub(crate) struct Pair {
     is_shared: bool,
     /// Whether it is beside the classic file, because the burst buffer was full.
     pub(crate) beside: bool,
+    /// Says that the session lives, on the rank that made the files.
+    _lock: Option<Locked>,
 }
 
 /// The numbers of pairs: two take turns when one is flushed in the background, and two are beside
@@ -52,7 +56,7 @@ pub(crate) const BESIDE: u32 = 2;
 
 impl Session {
     /// Makes sure that the logs can be made, and deals with those that are there. Collective.
-    pub(crate) fn begin(base: &Base) -> Result<Session> {
+    pub(crate) fn begin(base: &Base, like: &Path) -> Result<Session> {
         let comm = &base.comm;
         let rank = comm.rank() as u32;
         let (node_rank, node_size, first) = match comm.size() {
@@ -86,7 +90,7 @@ impl Session {
             false => (rank, 0, 1),
         };
         let stem = Stem::of(&base.path);
-        Ok(Session { dir, stem, head, file, lane, lanes, rank, made_dir })
+        Ok(Session { dir, stem, head, file, lane, lanes, rank, made_dir, like: like.to_path_buf() })
     }
 
     /// Makes a pair of logs in the burst buffer. Collective.
@@ -94,27 +98,50 @@ impl Session {
         let name = PairName { file: self.file, lanes: self.lanes, slot };
         let paths = ["meta", "data"].map(|kind| self.stem.path(&self.dir, name, kind));
         let made = match self.lane {
-            0 => paths.iter().try_for_each(|path| self.create(base, path)),
-            _ => Ok(()),
+            0 => self.made(base, &paths),
+            _ => Ok(None),
         };
-        base.agree(made)?;
+        let lock = base.agree(made)?;
         let opened = self.open(base, paths, (self.lane, self.lanes));
-        base.agree(opened)
+        Ok(Pair { _lock: lock, ..base.agree(opened)? })
+    }
+
+    /// Makes the files of a pair, and takes the lock of the first: what others know a living session by.
+    fn made(&self, base: &Base, [meta, data]: &[PathBuf; 2]) -> Result<Option<Locked>> {
+        let lock = lock(&base.path, &self.create(base, meta)?)?;
+        self.create(base, data)?;
+        Ok(lock)
     }
 
     /// Makes a file in the burst buffer. Another dataset that had made the directory removes it
     /// when it finds it empty, perhaps just now.
-    fn create(&self, base: &Base, path: &Path) -> Result<()> {
+    fn create(&self, base: &Base, path: &Path) -> Result<Arc<dyn File>> {
         const ATTEMPTS: usize = 20;
         for _ in 1..ATTEMPTS {
-            match base.store.create(path, CreateMode::Truncate) {
+            match self.create_log(base, path) {
                 Err(error) if error.kind() == ErrorKind::NotFound => {
                     base.store.create_dir(&self.dir)?;
                 }
-                made => return Ok(made.map(drop)?),
+                made => return Ok(made?),
             }
         }
-        Ok(base.store.create(path, CreateMode::Truncate).map(drop)?)
+        Ok(self.create_log(base, path)?)
+    }
+
+    /// Makes a file that has values of the dataset, so that who may not read that may not read it. Its name can
+    /// be guessed, so what has it (a log that has nothing left to give, or a link that somebody put there) is
+    /// removed and not written to.
+    fn create_log(&self, base: &Base, path: &Path) -> esker_store::Result<Arc<dyn File>> {
+        let store = &*base.store;
+        // The dataset has taken its name since, unless it is being created.
+        let like = if store.exists(&self.like)? { &self.like } else { &base.path };
+        match store.create_like(path, like) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                store.remove(path)?;
+                store.create_like(path, like)
+            }
+            made => made,
+        }
     }
 
     /// Makes a pair of logs beside the classic file, for this rank alone. Independent.
@@ -122,10 +149,9 @@ impl Session {
         let name = PairName { file: self.rank, lanes: 1, slot };
         let dir = absolute(&directory_of(&base.path));
         let paths = ["meta", "data"].map(|kind| self.stem.path(&dir, name, kind));
-        for path in &paths {
-            base.store.create(path, CreateMode::Truncate)?;
-        }
-        Ok(Pair { beside: true, ..self.open(base, paths, (0, 1))? })
+        let lock = lock(&base.path, &self.create_log(base, &paths[0])?)?;
+        self.create_log(base, &paths[1])?;
+        Ok(Pair { beside: true, _lock: lock, ..self.open(base, paths, (0, 1))? })
     }
 
     fn open(&self, base: &Base, paths: [PathBuf; 2], (lane, lanes): (u32, u32)) -> Result<Pair> {
@@ -147,6 +173,7 @@ impl Session {
             files,
             is_shared: lanes > 1,
             beside: false,
+            _lock: None,
         })
     }
 
@@ -209,6 +236,16 @@ impl Pair {
     }
 }
 
+/// Takes the lock of a metadata log of this file.
+pub(super) fn lock(path: &Path, meta: &Arc<dyn File>) -> Result<Option<Locked>> {
+    Locked::take(meta)?.map_err(|_| {
+        let why = "another program, or another dataset of this one, writes to it through a burst buffer, whose \
+                   logs have one writer at a time"
+            .to_string();
+        Error::Writers { path: path.to_path_buf(), why }
+    })
+}
+
 /// Makes the directory. Gives whether it is new, and files of logs that have nothing left to give.
 fn prepare(base: &Base, dir: &Path) -> Result<(bool, Vec<PathBuf>)> {
     let store = &*base.store;
@@ -221,6 +258,7 @@ fn prepare(base: &Base, dir: &Path) -> Result<(bool, Vec<PathBuf>)> {
         dirs.push(directory_of(&base.path));
     }
     let found = Found::look(store, &base.path, &dirs)?;
+    found.require_dead(store, &base.path)?;
     if !found.unfinished().is_empty() && !base.hints.burst_overwrite.is_on() {
         let why = format!(
             "{} has logs of a session that did not end, with data that are not in the file: `esker \

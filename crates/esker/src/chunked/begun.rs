@@ -12,7 +12,7 @@ use esker_format::chunked::{begun_field, put_begun};
 use esker_format::{NumRecs, Values, VarId};
 
 use super::ChunkedVar;
-use super::commit::forget_entry;
+use super::commit::forget_behind;
 use super::tables::{HeapFile, Trouble};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -36,6 +36,15 @@ impl Dataset {
             return Ok(());
         }
         self.note_begun(records)
+    }
+
+    /// The same before records are counted that no chunked variable has, so that there are never more than
+    /// were begun: a number of records that is damaged is known by that. On every rank.
+    pub(crate) fn begin_counting(&mut self, records: u64) -> Result<()> {
+        match self.chunked.as_ref().is_some_and(|chunked| chunked.begun() < records) {
+            true => self.begin_records(records),
+            false => Ok(()),
+        }
     }
 
     fn note_begun(&mut self, records: u64) -> Result<()> {
@@ -81,6 +90,8 @@ impl Dataset {
         let shared = |var: &ChunkedVar| !counted.is_multiple_of(var.grid().group_records());
         let straddled = of_records.filter(|(_, var)| shared(var));
         let straddled: Vec<VarId> = straddled.map(|(id, _)| id).collect();
+        self.claim_writing()?;
+        let Some(chunked) = &mut self.chunked else { return Ok(()) };
         chunked.mending = true;
         let mended = self.mend_records(counted, &straddled);
         if let Some(chunked) = &mut self.chunked {
@@ -165,9 +176,14 @@ impl Dataset {
         let tables = self.tables_file(chunked)?;
         let heap = chunked.heap_in(&*tables);
         for (id, var) in chunked.sound().filter(|(_, var)| var.grid().has_records) {
-            for number in self.written(id, var, heap, var.grid().chunks(counted)..u64::MAX)? {
-                forget_entry(var, heap, number)?;
+            let mut chain = var.chain();
+            match chain.reach(heap, u64::MAX) {
+                // What is behind a damaged block nobody can read.
+                Ok(()) | Err(Trouble::Damage(_)) => {}
+                Err(trouble) => return Err(self.trouble(id, trouble)),
             }
+            let forgotten = forget_behind(&chain, heap, var.grid().chunks(counted));
+            forgotten.map_err(|trouble| self.trouble(id, trouble))?;
         }
         Ok(())
     }

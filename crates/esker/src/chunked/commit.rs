@@ -1,14 +1,16 @@
 //! Tables: what was written becomes what is read.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::PoisonError;
 
 use esker_comm::{CommunicatorExt, Message, ReduceOp, Reduction};
 use esker_format::VarId;
-use esker_format::chunked::{Block, Entry, put_records};
+use esker_format::chunked::{Block, Entry, Seal, TableHead, put_records};
 
+use super::define::NewTable;
 use super::heap::{Heap, holes_between, room_for};
-use super::tables::{Chain, HeapFile, Known};
+use super::tables::{Chain, HeapFile, Known, Trouble};
 use super::write::Placed;
 use super::{ChunkId, Chunked, ChunkedVar};
 use crate::base::broadcast_parts;
@@ -44,6 +46,7 @@ impl Dataset {
         if chunked.heap.end.is_some() {
             return Ok(());
         }
+        self.claim_writing()?;
         let found = self.base.by_root(|| self.look_for_holes())?;
         let parts: Vec<Vec<u8>> = match found {
             Some(numbers) => {
@@ -80,24 +83,25 @@ impl Dataset {
         for (id, var) in chunked.sound() {
             let mut chain = var.chain();
             chain.reach(heap, u64::MAX).map_err(|t| self.trouble(id, t))?;
+            let (head, bytes) = chain.head();
+            used.push((head, room_for(bytes)));
             for Known { block, at } in chain.blocks() {
                 used.push((*at, room_for(Block::bytes(block.count))));
             }
-            let (all, exist) = (chain.covers(), var.grid().chunks(self.records));
+            let exist = var.grid().chunks(self.records).min(chain.covers());
+            // A call that was killed, or failed, before the records were counted; or a disk that had not
+            // written all of a new block when it lost its power.
+            forget_behind(&chain, heap, exist).map_err(|t| self.trouble(id, t))?;
             drop(chain);
             const AT_ONCE: u64 = 16 * 1024;
             let mut first = 0;
-            while first < all {
-                let numbers: Vec<u64> = (first..all.min(first + AT_ONCE)).collect();
+            while first < exist {
+                let numbers: Vec<u64> = (first..exist.min(first + AT_ONCE)).collect();
                 first += numbers.len() as u64;
                 let entries = var.entries(heap, &numbers).map_err(|t| self.trouble(id, t))?;
-                for (number, entry) in numbers.iter().zip(entries) {
-                    let Some(entry) = entry else { continue };
+                for entry in entries.into_iter().flatten() {
                     let end = entry.place.checked_add(entry.size);
-                    if *number >= exist {
-                        // A call that was killed, or failed, before the records were counted.
-                        forget_entry(var, heap, *number)?;
-                    } else if entry.file == 0 && end.is_some_and(|end| end <= len) {
+                    if entry.file == 0 && end.is_some_and(|end| end <= len) {
                         // (What a damaged table says to be behind the end of the file is nothing.)
                         used.push((entry.place, room_for(entry.size)));
                     }
@@ -148,8 +152,9 @@ impl Dataset {
         let mut lost = None;
         for chunk in placed {
             let var = chunked.of_chunk(chunk.id)?;
-            match var.chain().place(chunk.id.number) {
-                Some(at) => list.push((at, chunk.entry.encode())),
+            let chain = var.chain();
+            match chain.place(chunk.id.number) {
+                Some(at) => list.push((at, chunk.entry.encode(chain.seal(), chunk.id.number))),
                 None => lost = Some(chunk.id),
             }
         }
@@ -259,8 +264,12 @@ impl Dataset {
     /// Writes new blocks, and links each to the one before it.
     fn add_blocks(&self, chunked: &Chunked, file: HeapFile<'_>, blocks: &[[u64; 4]]) -> Result<()> {
         // Blocks are there before anything says so.
-        for [_, first, count, at] in blocks {
-            write_block(file, *at, &Block { first: *first, count: *count, next: 0 })?;
+        for [number, first, count, at] in blocks {
+            let Some(Ok(var)) = chunked.var(VarId(*number as usize)) else {
+                return Err(Error::Garbled);
+            };
+            let seal = var.chain().seal();
+            write_block(file, (seal, *at), &Block { first: *first, count: *count, next: 0 })?;
         }
         if self.base.hints.chunk_rewrite == Rewrite::Ordered {
             file.file.sync()?;
@@ -271,12 +280,12 @@ impl Dataset {
             let Some(Ok(var)) = chunked.var(id) else { return Err(Error::Garbled) };
             let mut chain = var.chain();
             chain.reach(file, first).map_err(|t| self.trouble(id, t))?;
-            let mut last = chain.blocks().last().copied();
+            let (mut last, seal) = (chain.blocks().last().copied(), chain.seal());
             drop(chain);
             for [_, first, count, at] in of_var {
                 if let Some(Known { block, at: before }) = last {
                     let linked = Block { next: *at, ..block };
-                    file.file.write_at(file.begin + before, &linked.encode())?;
+                    file.file.write_at(file.begin + before, &linked.encode(seal, before))?;
                 }
                 let block = Block { first: *first, count: *count, next: 0 };
                 last = Some(Known { block, at: *at });
@@ -292,7 +301,7 @@ impl Dataset {
     }
 
     /// Brings the attributes that count records up to date. Collective.
-    fn settle_records(&mut self) -> Result<()> {
+    pub(crate) fn settle_records(&mut self) -> Result<()> {
         let Some(chunked) = &mut self.chunked else { return Ok(()) };
         if !chunked.has_records() || !self.base.comm.any(chunked.grown)? {
             return Ok(());
@@ -304,12 +313,17 @@ impl Dataset {
             chunked.note_records(*id, *count);
         }
         chunked.grown = false;
+        let counted = self.counted();
+        let Some(chunked) = &self.chunked else { return Ok(()) };
         let mut header = self.header.clone();
         for (id, var) in chunked.sound().filter(|(_, var)| var.grid().has_records) {
-            let put = put_records(&mut header.schema, id, var.anchor.records);
+            // Never more than the file counts, which would be taken for damage.
+            let records = var.anchor.records.min(counted);
+            let put = put_records(&mut header.schema, id, records);
             put.map_err(|e| self.base.schema_error(e))?;
         }
         self.base.by_root(|| {
+            self.require_sole()?;
             let (old, new) = (self.header.encode(), header.encode());
             if old.len() != new.len() {
                 // Attributes that count are as long as ever.
@@ -327,23 +341,82 @@ impl Dataset {
     }
 }
 
-/// Makes a chunk one that was never written.
-pub(super) fn forget_entry(var: &ChunkedVar, heap: HeapFile<'_>, number: u64) -> Result<()> {
-    let Some(at) = var.chain().place(number) else { return Ok(()) };
-    Ok(heap.file.write_at(heap.begin + at, &[0; Entry::LEN as usize])?)
+/// Makes the chunks from number `from` on ones that were never written, where the table says something else
+/// or nothing that can be read: nobody has counted them.
+pub(super) fn forget_behind(
+    chain: &Chain,
+    heap: HeapFile<'_>,
+    from: u64,
+) -> std::result::Result<(), Trouble> {
+    const AT_ONCE: u64 = 32 * 1024;
+    let seal = chain.seal();
+    let mut bytes = Vec::new();
+    for Known { block, at } in chain.blocks() {
+        let end = block.first + block.count;
+        let mut first = block.first.max(from);
+        while first < end {
+            let count = (end - first).min(AT_ONCE);
+            let place = at + Block::LEN + (first - block.first) * Entry::LEN;
+            heap.read_into(place, count * Entry::LEN, &mut bytes, "its chunk table")?;
+            let (entries, _) = bytes.as_chunks();
+            let is_never = |(number, entry)| matches!(Entry::decode(entry, seal, number), Ok(None));
+            let written: Vec<u64> = (first..)
+                .zip(entries)
+                .filter(|entry| !is_never(*entry))
+                .map(|(number, _)| number)
+                .collect();
+            for run in written.chunk_by(|a, b| a + 1 == *b) {
+                let (Some(start), Some(last)) = (run.first(), run.last()) else { continue };
+                let place = at + Block::LEN + (start - block.first) * Entry::LEN;
+                write_never(heap, (seal, place), *start..last + 1)?;
+            }
+            first += count;
+        }
+    }
+    Ok(())
 }
 
-/// Writes an empty block.
-pub(crate) fn write_block(file: HeapFile<'_>, at: u64, block: &Block) -> Result<()> {
-    const ZEROS: u64 = 1 << 20;
-    let zeros = vec![0; ZEROS.min(room_for(Block::bytes(block.count))) as usize];
-    let (mut from, end) = (file.begin + at, file.begin + at + room_for(Block::bytes(block.count)));
-    while from < end {
-        let n = ZEROS.min(end - from);
-        file.file.write_at(from, &zeros[..n as usize])?;
-        from += n;
+/// Writes the tables of new variables.
+pub(crate) fn write_tables(file: HeapFile<'_>, tables: &[NewTable]) -> Result<()> {
+    for NewTable { seal, head, block, .. } in tables {
+        write_block(file, (*seal, head.first), block)?;
     }
-    Ok(file.file.write_at(file.begin + at, &block.encode())?)
+    let heads = tables.chunk_by(|a, b| a.at + room_for(TableHead::bytes(&a.head.made_for)) == b.at);
+    for side_by_side in heads {
+        let mut bytes: Vec<u8> = Vec::new();
+        for NewTable { seal, at, head, .. } in side_by_side {
+            bytes.resize(room_for(bytes.len() as u64) as usize, 0);
+            bytes.extend(head.encode(*seal, *at));
+        }
+        if let Some(first) = side_by_side.first() {
+            file.file.write_at(file.begin + first.at, &bytes)?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes a block of chunks that were never written, its head with the last of them.
+fn write_block(file: HeapFile<'_>, (seal, at): (Seal, u64), block: &Block) -> Result<()> {
+    write_never(file, (seal, at + Block::LEN), block.first..block.first + block.count)?;
+    Ok(file.file.write_at(file.begin + at, &block.encode(seal, at))?)
+}
+
+/// Makes chunks, whose entries begin at a place of the heap, ones that were never written.
+fn write_never(
+    file: HeapFile<'_>,
+    (seal, at): (Seal, u64),
+    numbers: Range<u64>,
+) -> esker_store::Result<()> {
+    const AT_ONCE: usize = (1 << 20) / Entry::LEN as usize;
+    let mut bytes: Vec<u8> = Vec::new();
+    let first = numbers.start;
+    for start in numbers.clone().step_by(AT_ONCE) {
+        let now = start..numbers.end.min(start + AT_ONCE as u64);
+        bytes.clear();
+        now.for_each(|number| bytes.extend(Entry::never(seal, number)));
+        file.file.write_at(file.begin + at + (start - first) * Entry::LEN, &bytes)?;
+    }
+    Ok(())
 }
 
 /// Writes entries to their places in tables; neighbours together.

@@ -1,13 +1,16 @@
 //! Chunked variables come into being: what programs define becomes what a file has.
 
 use esker_codec::Pipeline;
+use esker_comm::CommunicatorExt;
 use esker_format::chunked::{
-    ALIGN, Anchor, BEGUN, Block, DIMS, END, FILES, FILTERS, FileHead, HEAP, RECORDS, REFS, SHAPE,
-    add_end, automatic_shape, begun_of, end_begin, end_of, lengths, put_begun, put_heap, to_file,
+    ALIGN, Anchor, BEGUN, Block, DIMS, END, FILES, FILL, FILTERS, FileHead, HEAP, IDENTITY, NOTE,
+    RECORDS, REFS, SHAPE, Seal, TableHead, WRITER, WRITER_LEN, add_end, automatic_shape, begun_of,
+    end_begin, end_of, identity_of, lengths, put_begun, put_heap, put_identity, put_writer,
+    to_file, writer_of,
 };
 use esker_format::{Alignment, DataLayout, DimLen, Header, Owner, Schema, VarId, Variable};
 
-use super::files::{put_stem, stem_of};
+use super::files::{new_stem, put_stem, stem_of};
 use super::heap::{Heap, room_for};
 use super::{Chunked, Chunking, too_large};
 use crate::base::Base;
@@ -23,12 +26,43 @@ pub(crate) struct Placing {
     pub(crate) schema: Schema,
     pub(crate) layout: DataLayout,
     pub(crate) heap: Heap,
-    /// Table blocks to be written, with their places in the heap.
-    pub(crate) blocks: Vec<(u64, Block)>,
+    /// Tables to be written.
+    pub(crate) tables: Vec<NewTable>,
     /// Where the heap was in the file, and its length, if it moves.
     pub(crate) moved: Option<(u64, u64)>,
     /// What the files beside the classic one are called, if there are any.
     pub(crate) stem: Option<String>,
+}
+
+/// The table of a new variable.
+#[derive(Debug)]
+pub(crate) struct NewTable {
+    pub(crate) seal: Seal,
+    /// Where its head is in the heap.
+    pub(crate) at: u64,
+    pub(crate) head: TableHead,
+    /// Its first block, which the head says the place of.
+    pub(crate) block: Block,
+}
+
+/// What a dataset that gets its first chunked variables is known by.
+#[derive(Debug, Default)]
+pub(crate) struct Fresh {
+    /// What the files beside the classic one are called, if there are to be any.
+    pub(crate) stem: Option<String>,
+    pub(crate) identity: u64,
+    /// Who writes it.
+    pub(crate) writer: Option<[u8; WRITER_LEN]>,
+}
+
+/// What is new for a definition, the same on every rank. Collective.
+pub(crate) fn fresh(base: &Base, schema: &Schema) -> Result<Fresh> {
+    if !schema.vars.iter().any(is_wanted) {
+        return Ok(Fresh::default());
+    }
+    let (stem, writer) = (new_stem(base)?, Some(crate::writer::token(base)?));
+    let own = if base.is_root() { crate::container::identity() >> 1 } else { 0 };
+    Ok(Fresh { stem, identity: base.comm.max_u64(own)?, writer })
 }
 
 impl Placing {
@@ -53,7 +87,7 @@ pub(crate) fn physical(
     base: &Base,
     schema: &Schema,
     before: Option<(&Header, Option<&Chunked>, u64)>,
-    new_stem: Option<String>,
+    fresh: Fresh,
 ) -> Result<Option<Placing>> {
     let wanted = wanted(base, schema, before)?;
     if wanted.is_empty() {
@@ -77,11 +111,16 @@ pub(crate) fn physical(
         let begun = before.and_then(|(header, _, _)| begun_of(&header.schema));
         put_begun(&mut file, begun.unwrap_or(0)).map_err(failed)?;
     }
+    let in_header = before.map(|(header, _, _)| &header.schema);
+    let identity = in_header.and_then(identity_of).unwrap_or(fresh.identity);
+    put_identity(&mut file, identity).map_err(failed)?;
+    let writer = in_header.and_then(writer_of).or(fresh.writer).unwrap_or([b' '; WRITER_LEN]);
+    put_writer(&mut file, &writer).map_err(failed)?;
     let old = before.and_then(|(_, chunked, _)| chunked).map(|c| &c.heap);
     // What there is stays what it is.
     let stem = match (before, old) {
         (Some((header, _, _)), Some(_)) => stem_of(&header.schema),
-        _ => new_stem,
+        _ => fresh.stem,
     };
     if let Some(stem) = &stem {
         put_stem(&mut file, stem).map_err(failed)?;
@@ -97,18 +136,28 @@ pub(crate) fn physical(
     // A file of tables has a head.
     let empty = if stem.is_some() { FileHead::LEN } else { 0 };
     let used = old.and_then(|heap| heap.end).unwrap_or(empty);
-    // New tables come behind what there is.
+    // New tables come behind what there is: all of their heads, so that they are read at once, then blocks.
     let mut end = used;
-    let mut blocks = Vec::new();
+    let mut tables = Vec::new();
     for (w, refs) in wanted.iter().zip(&mut refs).filter(|(w, _)| w.is_new) {
+        let made_for = w.chunking.made_for(&w.anchor.dims);
         let grid = &w.chunking.grid;
         let count = match grid.has_records {
             true => Block::entries(0, grid.per_group),
             false => grid.per_group,
         };
         *refs = end;
-        blocks.push((end, Block { first: 0, count: count.max(1), next: 0 }));
-        end = end.saturating_add(room_for(Block::bytes(count.max(1))));
+        end = end.saturating_add(room_for(TableHead::bytes(&made_for)));
+        tables.push(NewTable {
+            seal: Seal::new(identity, VarId(w.number)),
+            at: *refs,
+            head: TableHead { first: 0, made_for },
+            block: Block { first: 0, count: count.max(1), next: 0 },
+        });
+    }
+    for table in &mut tables {
+        table.head.first = end;
+        end = end.saturating_add(room_for(Block::bytes(table.block.count)));
     }
     let has_records = stem.is_none() && file.vars.iter().any(|v| file.is_record(v));
     let new_room = || wanted.iter().filter(|w| w.is_new).map(room_of).fold(0, u64::saturating_add);
@@ -186,7 +235,7 @@ pub(crate) fn physical(
         }
     };
     let heap = Heap::new(begin, Some(end), limit);
-    Ok(Some(Placing { schema, layout, heap, blocks, moved, stem }))
+    Ok(Some(Placing { schema, layout, heap, tables, moved, stem }))
 }
 
 /// Room for a new variable before traditional records: half of it, or of one group. When that is
@@ -361,10 +410,12 @@ impl Define {
             Err(Error::Chunked { path: path(), var, why })
         };
         match owner {
-            Owner::Global if own(&[HEAP, FILES, BEGUN]) && self.has_chunks() => {
+            Owner::Global if own(&[HEAP, FILES, BEGUN, IDENTITY, WRITER]) && self.has_chunks() => {
                 refuse(String::new())
             }
-            Owner::Var(var) if own(&[DIMS, SHAPE, FILTERS, REFS, RECORDS]) => {
+            Owner::Var(var)
+                if own(&[DIMS, SHAPE, FILTERS, REFS, RECORDS, FILL, NOTE, "_FillValue"]) =>
+            {
                 let Some(variable) = self.schema.variable(var) else { return Ok(()) };
                 match self.is_chunked_in_file(&variable.name) {
                     true => refuse(variable.name.to_string()),

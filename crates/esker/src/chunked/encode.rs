@@ -36,6 +36,7 @@ pub(super) struct Encoded {
     pub(super) range: Range<usize>,
     pub(super) mask: u16,
     pub(super) crc32c: u32,
+    pub(super) tail: u32,
     /// Whether values of it have been through a filter that does not settle.
     pub(super) changed: bool,
 }
@@ -334,8 +335,9 @@ impl Encoder<'_> {
         })?;
         let range = start..memory.len();
         let (mask, crc32c) = (encoded.mask.0, encoded.crc32c);
+        let tail = Entry::tail_of(&memory[range.clone()]);
         let changed = treat == Treat::Keep || pipeline.unsettles(encoded.mask);
-        Ok(Encoded { id, old, memory: 0, range, mask, crc32c, changed })
+        Ok(Encoded { id, old, memory: 0, range, mask, crc32c, tail, changed })
     }
 
     /// What the tables say of these chunks.

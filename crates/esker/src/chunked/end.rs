@@ -50,7 +50,7 @@ fn room_of(place: &Placement, begin: u64) -> Option<(u64, u64)> {
 
 impl Dataset {
     /// Moves the variable that ends the heap behind what was written. Collective.
-    pub(super) fn settle_end(&mut self) -> Result<()> {
+    pub(crate) fn settle_end(&mut self) -> Result<()> {
         let Some(var) = end_of(&self.header.schema) else { return Ok(()) };
         let Some(chunked) = &self.chunked else { return Ok(()) };
         // Before records it stays where it is.
@@ -92,6 +92,7 @@ impl Dataset {
         let place = end_begin(begin + moved);
         // CDF-1 has no offsets beyond 2 GiB: there the variable stays where it was.
         let Some((at, field)) = end_field(&self.header, place) else { return Ok(0) };
+        self.require_sole()?;
         write_end(&*self.file, place)?;
         self.file.write_at(at, &field)?;
         Ok(moved)

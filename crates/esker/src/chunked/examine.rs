@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use esker_format::VarId;
-use esker_format::chunked::{ALIGN, Block, Entry};
+use esker_format::chunked::{ALIGN, Block, Entry, Seal};
 
 use super::files::is_absent;
-use super::tables::{HeapFile, Known, Trouble};
+use super::tables::{HeapFile, Known, Trouble, lost};
 use super::{Chunked, ChunkedVar, too_large};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
@@ -194,7 +194,8 @@ impl ChunkedVar {
         // A variable without records has its one block even if it has no chunks.
         let last = self.grid().chunks(records).saturating_sub(1);
         let trouble = chain.reach(heap, last).err();
-        let next = chain.blocks().last().map_or(self.anchor.refs, |known| known.block.next);
+        let begin = chain.first().unwrap_or(self.anchor.refs);
+        let next = chain.blocks().last().map_or(begin, |known| known.block.next);
         (chain.blocks().to_vec(), trouble.map(|trouble| (next, trouble)))
     }
 }
@@ -225,12 +226,8 @@ impl Examination<'_> {
     /// The table of a variable: its blocks and their entries.
     fn tables(&mut self, var: VarId, found: &ChunkedVar) -> Result<()> {
         let records = self.dataset.records;
-        if found.grid().has_records && found.anchor.records > records {
-            let what = format!(
-                "it says that {} of its records were written, but the file has {records}",
-                found.anchor.records
-            );
-            self.add(ChunkFaultKind::Anchor, var, None, (0, None), what);
+        if let Err(Error::Chunked { why, .. }) = self.dataset.require_begun(var, found, records) {
+            self.add(ChunkFaultKind::Anchor, var, None, (0, None), why);
         }
         let (blocks, trouble) = found.blocks(self.heap, records);
         match trouble {
@@ -242,7 +239,10 @@ impl Examination<'_> {
                 self.add(ChunkFaultKind::Table, var, None, (0, Some(at)), what);
             }
         }
-        let chunks = found.grid().chunks(records);
+        let (chunks, seal) = (found.grid().chunks(records), found.chain().seal());
+        let (place, len) = found.chain().head();
+        let end = place.saturating_add(len);
+        self.pieces.push(Piece { var, file: 0, place, end, chunk: None });
         for known in &blocks {
             let end = known.at.saturating_add(Block::bytes(known.block.count));
             let place = (0, known.at, end);
@@ -250,7 +250,7 @@ impl Examination<'_> {
                 continue;
             }
             self.pieces.push(Piece { var, file: 0, place: known.at, end, chunk: None });
-            self.entries(var, known, chunks)?;
+            self.entries(var, (known, seal), chunks)?;
         }
         Ok(())
     }
@@ -280,7 +280,7 @@ impl Examination<'_> {
         true
     }
 
-    fn entries(&mut self, var: VarId, known: &Known, chunks: u64) -> Result<()> {
+    fn entries(&mut self, var: VarId, (known, seal): (&Known, Seal), chunks: u64) -> Result<()> {
         let mut number = known.block.first;
         let last = known.block.first + known.block.count;
         let mut bytes = Vec::new();
@@ -298,17 +298,13 @@ impl Examination<'_> {
             }
             for (i, entry) in bytes.as_chunks::<{ Entry::LEN as usize }>().0.iter().enumerate() {
                 let (chunk, at) = (number + i as u64, at + i as u64 * Entry::LEN);
-                match Entry::decode(entry) {
+                match Entry::decode(entry, seal, chunk) {
                     Ok(None) => {}
                     // Chunks of records that were never counted mean nothing yet.
                     Ok(Some(_)) if chunk >= chunks => {}
                     Ok(Some(entry)) => self.entry(var, chunk, at, entry)?,
-                    Err(_) => {
-                        let byte = self.heap.begin + at;
-                        let what = format!(
-                            "chunk {chunk}: its entry in the chunk table, at byte {byte}, does not \
-                             match its checksum"
-                        );
+                    Err(why) => {
+                        let what = lost(self.heap, chunk, at, why);
                         self.add(ChunkFaultKind::Table, var, Some(chunk), (0, Some(at)), what);
                     }
                 }

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use esker_comm::{Communicator, CommunicatorExt, SelfComm};
 use esker_format::chunked::{FILES, FileHead};
-use esker_format::{Owner, Schema, Values};
-use esker_store::{Access, CreateMode, File, ReadPool, Store, StoreError};
+use esker_format::{Owner, Schema, Values, inside};
+use esker_store::{Access, File, ReadPool, Store, StoreError};
 
 use super::tables::{HeapFile, Trouble};
 use crate::base::Base;
@@ -29,10 +29,17 @@ const OPEN_FILES: usize = 24;
 /// The file that a path stands for: in a folder with a sub-filed dataset, the classic one.
 pub fn classic_of(store: &dyn Store, path: &Path) -> Result<PathBuf, StoreError> {
     let inner = path.join(CLASSIC);
-    match store.is_dir(path)? && store.exists(&inner)? {
-        true => Ok(inner),
-        false => Ok(path.to_path_buf()),
+    if !store.is_dir(path)? || !store.exists(&inner)? {
+        return Ok(path.to_path_buf());
     }
+    // In the folder there are no links: one would lead to another dataset.
+    store.enclosed(path)?.open(&inner, Access::Read)?;
+    Ok(inner)
+}
+
+/// The store, closed around the folder that the classic file is in.
+fn enclosed(store: &dyn Store, classic: &Path) -> Result<Arc<dyn Store>, StoreError> {
+    store.enclosed(classic.parent().unwrap_or(Path::new("")))
 }
 
 /// Makes the folder of a new dataset; gives the classic file in it.
@@ -54,13 +61,6 @@ pub(crate) fn new_folder(store: &dyn Store, path: &Path) -> Result<PathBuf> {
 /// The stem of the files of a dataset's chunks; `None` if they are in the classic file.
 pub(crate) fn stem_of(schema: &Schema) -> Option<String> {
     schema.attr(Owner::Global, FILES)?.text().map(|text| text.into_owned())
-}
-
-/// Whether a stem is one: it becomes part of a name.
-fn is_stem(stem: &str) -> bool {
-    !stem.is_empty()
-        && stem.len() <= FileHead::STEM
-        && stem.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
 /// The files of a sub-filed dataset.
@@ -92,10 +92,11 @@ pub(crate) struct Own {
 
 impl SubFiles {
     pub(crate) fn new(base: &Base, stem: String) -> std::result::Result<SubFiles, String> {
-        if !is_stem(&stem) {
+        if !inside::is_chunk_stem(&stem) {
             return Err(format!("its attribute {FILES} names no files"));
         }
-        let (store, path, writable) = (base.store.clone(), base.path.clone(), base.writable);
+        let store = enclosed(&*base.store, &base.path).map_err(|error| error.to_string())?;
+        let (path, writable) = (base.path.clone(), base.writable);
         let data = ReadPool::new(store.clone(), OPEN_FILES);
         let (tables, sound) = (Mutex::default(), Mutex::default());
         Ok(SubFiles { store, path, stem, writable, tables, data, sound, own: None })
@@ -223,7 +224,8 @@ impl SubFiles {
         let path = self.data_path(number);
         let file = match self.store.exists(&path)? {
             true => self.store.open(&path, Access::ReadWrite)?,
-            false => self.store.create(&path, CreateMode::New)?,
+            // Who may read the classic file may read this one.
+            false => self.store.create_like(&path, &self.path)?,
         };
         let found = first_bytes(&*file)?;
         let head = self.head(number);
@@ -299,13 +301,14 @@ pub(crate) fn put_stem(schema: &mut Schema, stem: &str) -> Result<(), esker_form
     schema.put_attr(Owner::Global, FILES, Values::from(stem))
 }
 
-/// The file of a dataset's tables, which is made if there is none.
-pub(crate) fn tables_file(base: &Base, stem: &str) -> Result<Arc<dyn File>> {
+/// The file of a dataset's tables, which is made if there is none, readable by whom `like` is.
+pub(crate) fn tables_file(base: &Base, stem: &str, like: &Path) -> Result<Arc<dyn File>> {
     let path = base.path.with_file_name(format!("tables.{stem}"));
-    if base.store.exists(&path)? {
-        return Ok(base.store.open(&path, Access::ReadWrite)?);
+    let store = enclosed(&*base.store, &base.path)?;
+    if store.exists(&path)? {
+        return Ok(store.open(&path, Access::ReadWrite)?);
     }
-    let file = base.store.create(&path, CreateMode::New)?;
+    let file = store.create_like(&path, like)?;
     file.write_at(0, &FileHead { stem: stem.to_string(), number: 0 }.encode())?;
     Ok(file)
 }
@@ -317,7 +320,7 @@ pub(crate) fn remove_others(base: &Base, stem: &str) {
     names.retain(|name| {
         let mut parts = name.split('.');
         let ours = matches!(parts.next(), Some("tables" | "chunks"));
-        ours && parts.next().is_some_and(|other| other != stem && is_stem(other))
+        ours && parts.next().is_some_and(|other| other != stem && inside::is_chunk_stem(other))
     });
     // The dataset that they are of must not come back without them.
     if names.is_empty() || base.store.sync_names(&base.path).is_err() {

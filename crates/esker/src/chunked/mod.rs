@@ -13,11 +13,13 @@ mod examine;
 mod files;
 mod heap;
 mod once;
+mod opening;
 mod owners;
 pub mod policy;
 mod read;
 mod room;
 mod select;
+mod sole;
 mod space;
 mod stored;
 mod tables;
@@ -27,17 +29,17 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use esker_codec::{Chunk, Pipeline, Scratch};
 use esker_format::chunked::{
-    Anchor, Grid, RECORDS, begun_of, end_of, from_file, heap_of, put_begun, put_records,
-    without_end,
+    Anchor, Axis, BEGUN, Grid, MadeFor, RECORDS, Seal, WRITER_LEN, begun_of, end_of, from_file,
+    heap_of, identity_of, put_begun, put_records, put_writer, without_end, writer_of,
 };
 use esker_format::{ExternalType, Header, Owner, Schema, VarId, Variable, values};
 
-pub(crate) use commit::write_block;
-pub(crate) use define::{Placing, physical};
+pub(crate) use commit::write_tables;
+pub(crate) use define::{Fresh, Placing, fresh, physical};
 pub(crate) use end::write_end;
 pub use examine::{ChunkFault, ChunkFaultKind, TableBlock};
 pub use files::classic_of;
-pub(crate) use files::{SubFiles, new_folder, new_stem, remove_others, tables_file};
+pub(crate) use files::{SubFiles, new_folder, remove_others, tables_file};
 pub(crate) use heap::Heap;
 pub(crate) use space::{ChunkId, Space};
 pub use stored::StoredChunk;
@@ -93,6 +95,20 @@ impl Chunking {
         self.grid.chunks(records)
     }
 
+    /// What a table for it is made for; `dims` are the numbers of its dimensions.
+    fn made_for(&self, dims: &[esker_format::DimId]) -> MadeFor {
+        let lengths = self.grid.dims.iter().zip(&self.chunk);
+        let axes = dims.iter().zip(lengths);
+        MadeFor {
+            ty: self.ty,
+            axes: axes
+                .map(|(dim, (len, chunk))| Axis { dim: dim.0 as u64, len: *len, chunk: *chunk })
+                .collect(),
+            filters: self.pipeline.to_words(),
+            fill: self.fill.clone(),
+        }
+    }
+
     /// What filters need to know of a chunk.
     fn of_chunk(&self) -> Chunk<'_> {
         Chunk::new(self.ty, &self.shape).with_fill(&self.fill)
@@ -127,6 +143,11 @@ impl Chunking {
     }
 }
 
+/// Why the chunks of files from before the first release are not read.
+const BEFORE: &str = "its chunk table is of a form from before the first release, which cannot tell lost \
+                      entries from chunks that were never written: copy the file with the Esker that \
+                      wrote it (esker copy --contiguous)";
+
 /// Why chunks cannot begin there, if they cannot: it is where the file has something else.
 fn misplaced(header: &Header, begin: u64) -> Option<String> {
     // What lies behind the beginning was put there by others: a hole of the heap, as its end variable.
@@ -160,6 +181,9 @@ pub(crate) fn same_but_for_growth(a: &Header, b: &Header) -> bool {
         let mut header = without_end(header);
         if begun_of(&header.schema).is_some() {
             let _ = put_begun(&mut header.schema, 0);
+        }
+        if writer_of(&header.schema).is_some() {
+            let _ = put_writer(&mut header.schema, &[b' '; WRITER_LEN]);
         }
         let anchors = header.vars().filter(|(_, variable, _)| Anchor::of(variable).is_some());
         for id in anchors.map(|(id, _, _)| id).collect::<Vec<_>>() {
@@ -217,6 +241,10 @@ pub(crate) struct Chunked {
     begun_is_safe: bool,
     /// Whether what a failed call has left is being taken away.
     mending: bool,
+    /// Whether the header says that these ranks write.
+    claimed: bool,
+    /// Where the header says so, once somebody has asked.
+    writer_at: OnceLock<Option<u64>>,
 }
 
 impl Chunked {
@@ -226,7 +254,7 @@ impl Chunked {
         if !schema.vars.iter().any(|v| Anchor::of(v).is_some()) {
             return None;
         }
-        let begin = heap_of(schema);
+        let (begin, identity) = (heap_of(schema), identity_of(schema));
         let files = files::stem_of(schema).map(|stem| SubFiles::new(base, stem));
         let (files, wrong) = match files {
             None => (None, None),
@@ -249,12 +277,20 @@ impl Chunked {
                 if let Some(why) = &wrong {
                     return Err(why.clone());
                 }
+                let Some(identity) = identity else {
+                    return Err(BEFORE.to_string());
+                };
                 let pipeline = Pipeline::from_words(&anchor.filters).map_err(|e| e.to_string())?;
                 let one = [(number, anchor.clone(), pipeline.to_string())];
                 let whole = Variable { dims: anchor.dims.clone(), ..variable.clone() };
                 let chunking = Chunking::new(schema, &whole, &anchor.shape, pipeline)?;
+                if chunking.grid.has_records && begun_of(schema).is_none() {
+                    return Err(format!("the attribute {BEGUN} of its file is missing or wrong"));
+                }
                 seen.extend(one);
-                let chain = Mutex::new(Chain::new(anchor.refs));
+                let made_for = Arc::new(chunking.made_for(&anchor.dims));
+                let seal = Seal::new(identity, VarId(number));
+                let chain = Mutex::new(Chain::new(anchor.refs, seal, made_for));
                 Ok(ChunkedVar { chunking, anchor, chain })
             });
             found.push(Some(parsed));
@@ -285,6 +321,8 @@ impl Chunked {
             begun_at: OnceLock::new(),
             begun_is_safe: false,
             mending: false,
+            claimed: false,
+            writer_at: OnceLock::new(),
         }))
     }
 
@@ -360,8 +398,12 @@ impl Dataset {
         let old = &self.header.schema;
         let same = old.vars.len() == changed.vars.len() && heap_of(old) == heap_of(changed);
         let pairs = old.vars.iter().zip(&changed.vars).enumerate();
-        let differs =
-            pairs.filter(|(_, (a, b))| Anchor::of(a) != Anchor::of(b)).map(|(n, _)| n).next();
+        let is_other = |(a, b): (&Variable, &Variable)| {
+            let anchor = Anchor::of(a);
+            anchor != Anchor::of(b)
+                || (anchor.is_some() && values::fill_bytes(a) != values::fill_bytes(b))
+        };
+        let differs = pairs.filter(|(_, pair)| is_other(*pair)).map(|(n, _)| n).next();
         match differs.or((!same).then_some(0)) {
             None => Ok(()),
             Some(var) => {
@@ -380,9 +422,11 @@ impl Dataset {
             chunked.files = old.files;
             chunked.grown = old.grown;
             chunked.begun = old.begun;
+            chunked.claimed = old.claimed;
             for (new, old) in chunked.vars.iter_mut().zip(old.vars) {
                 if let (Some(Ok(new)), Some(Ok(old))) = (new, old) {
                     new.anchor.records = old.anchor.records;
+                    new.chain = old.chain;
                 }
             }
         }

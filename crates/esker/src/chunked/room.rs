@@ -3,7 +3,7 @@
 use esker_format::{Header, NumRecs};
 
 use super::define::physical;
-use super::{Chunked, Placing};
+use super::{Chunked, Fresh, Placing};
 use crate::commit::{self, New};
 use crate::dataset::Dataset;
 use crate::define::Before;
@@ -22,12 +22,13 @@ impl Dataset {
         let records = self.records;
         let mut before = Before::new(self.file.clone(), &self.header, records);
         let Some(chunked) = self.chunked.take() else { return Ok(()) };
+        before.lock = self.lock.take();
         let room = chunked.heap.limit.map_or(needed, |limit| needed.max(limit + limit / 2));
         base.hints.chunk_room = Some(room);
         before.chunked = Some(chunked);
         let moved = before.chunked.as_deref().map_or(Err(Error::Garbled), |chunked| {
             let known = (&before.header, Some(chunked), records);
-            let placing = physical(&base, &chunked.schema, Some(known), None)?;
+            let placing = physical(&base, &chunked.schema, Some(known), Fresh::default())?;
             let placing = placing.ok_or(Error::Garbled)?;
             let Placing { schema, layout, .. } = &placing;
             let (schema, layout) = (schema.clone(), layout.clone());
@@ -42,15 +43,17 @@ impl Dataset {
         let (committed, header, heap) = match moved {
             Ok(moved) => moved,
             Err(error) => {
-                self.chunked = before.chunked;
+                (self.chunked, self.lock) = (before.chunked, before.lock);
                 return Err(error);
             }
         };
+        self.lock = committed.lock.or(before.lock);
         self.file_moved(committed.file, committed.renamed, header);
-        let mending = before.chunked.is_some_and(|chunked| chunked.mending);
+        let (mending, claimed) =
+            before.chunked.map_or((false, false), |chunked| (chunked.mending, chunked.claimed));
         self.chunked = Chunked::of(&self.header, &self.base);
         if let Some(chunked) = &mut self.chunked {
-            (chunked.heap, chunked.mending) = (heap, mending);
+            (chunked.heap, chunked.mending, chunked.claimed) = (heap, mending, claimed);
         }
         Ok(())
     }

@@ -32,6 +32,7 @@ impl Dataset {
             && let Some(found) = chunked.cuts().find(slabs, frame)
             && let Some(checked) = self.cut_before(chunked, id, grid, purpose, found)
         {
+            self.require_begun_for(id, var, checked.records, purpose)?;
             return Ok(checked);
         }
         let name = || self.header.schema.variable(id).map_or("", |v| &*v.name).to_string();
@@ -54,16 +55,23 @@ impl Dataset {
         };
         let mut extent = Extent::new(grid.size);
         let (mut elements, mut needed) = (0u64, 0);
+        let is_read = matches!(purpose, Purpose::Read);
+        let begun = chunked.begun();
         let cut = selection.each_within(&shape, dim_name, |slab, product| {
             if grid.has_records {
                 let last = slab.start[0] + (slab.count[0] - 1) * slab.stride_of(0);
                 needed = needed.max(last + 1);
+            }
+            if is_read && needed > begun {
+                // Before so many chunks are looked at one by one.
+                return Err(SelectionError::TooLarge);
             }
             let placed = chunked.space.cut(id, grid, &slab, elements, &mut extent);
             placed.ok_or(SelectionError::TooLarge)?;
             elements = elements.checked_add(product).ok_or(SelectionError::TooLarge)?;
             Ok(())
         });
+        self.require_begun_for(id, var, needed, purpose)?;
         cut.map_err(|source| {
             refuse(match source {
                 // What there is of records, not what there may be.
@@ -89,6 +97,20 @@ impl Dataset {
         }
         let (parts, gaps, whole_records) = (None, Vec::new(), None);
         Ok(Checked { elements, records: needed, extent, whole_records, parts, gaps })
+    }
+
+    /// Fails for a read of records that nobody has begun to write.
+    fn require_begun_for(
+        &self,
+        id: VarId,
+        var: &ChunkedVar,
+        records: u64,
+        purpose: Purpose,
+    ) -> Result<()> {
+        match purpose {
+            Purpose::Read => self.require_begun(id, var, records),
+            Purpose::Write { .. } => Ok(()),
+        }
     }
 
     /// What a selection is whose list of blocks was cut before, for this variable or one like it;

@@ -70,7 +70,7 @@ impl ChunkedVar {
                 return Err(Trouble::Damage(what));
             }
         }
-        if checksum(stored) != entry.crc32c {
+        if checksum(stored) != entry.crc32c || Entry::tail_of(stored) != entry.tail {
             return Err(Trouble::Damage(format!(
                 "chunk {number} ({} bytes at byte {at}{}) does not match its checksum",
                 entry.size,
@@ -189,6 +189,7 @@ impl Dataset {
             return Err(self.chunk_error(id, "it has no chunks".to_string()));
         };
         const AT_ONCE: u64 = 16 * 1024;
+        self.require_begun(id, found, self.records)?;
         let tables = self.tables_of(chunked, id)?;
         let heap = chunked.heap_in(&*tables);
         let all = chunked.chunks(found, self.records);

@@ -1,6 +1,8 @@
 //! Where the chunks of a variable are: its chain of table blocks, and their entries.
 
-use esker_format::chunked::{Block, Entry};
+use std::sync::Arc;
+
+use esker_format::chunked::{Block, DamagedEntry, Entry, HeadFault, MadeFor, Seal, TableHead};
 use esker_store::File;
 
 use super::files::SubFiles;
@@ -13,10 +15,15 @@ pub(crate) struct Known {
 }
 
 /// The blocks of a variable, as far as they were read.
-#[derive(Debug, Default, Clone)]
+#[derive(Debug, Clone)]
 pub(crate) struct Chain {
-    /// Where the first block is.
-    first: u64,
+    /// Where the head of the table is.
+    table: u64,
+    seal: Seal,
+    /// What the header says that the table must have been made for.
+    expected: Arc<MadeFor>,
+    /// Where the first block is, once the head was looked at.
+    first: Option<u64>,
     blocks: Vec<Known>,
 }
 
@@ -108,19 +115,77 @@ impl<'f> HeapFile<'f> {
         Ok(())
     }
 
-    fn head(&self, at: u64) -> Result<Block, Trouble> {
+    fn block(&self, at: u64, seal: Seal) -> Result<Block, Trouble> {
         let mut bytes = [0; Block::LEN as usize];
         self.read(at, &mut bytes, "a block of its chunk table")?;
-        Block::decode(&bytes).ok_or_else(|| {
-            let (at, of) = (self.begin + at, self.of_tables());
-            Trouble::Damage(format!("the block of its chunk table at byte {at}{of} is damaged"))
-        })
+        Block::decode(&bytes, seal, at).ok_or_else(|| self.damaged("block", at))
+    }
+
+    fn damaged(&self, part: &str, at: u64) -> Trouble {
+        let (at, of) = (self.begin.saturating_add(at), self.of_tables());
+        Trouble::Damage(format!(
+            "the {part} of its chunk table at byte {at}{of} is damaged, or is not of this variable"
+        ))
     }
 }
 
 impl Chain {
-    pub(crate) fn new(first: u64) -> Chain {
-        Chain { first, blocks: Vec::new() }
+    /// The table of a variable whose header says that it was made for this.
+    pub(crate) fn new(table: u64, seal: Seal, expected: Arc<MadeFor>) -> Chain {
+        Chain { table, seal, expected, first: None, blocks: Vec::new() }
+    }
+
+    /// What the checksums of the table know.
+    pub(crate) fn seal(&self) -> Seal {
+        self.seal
+    }
+
+    /// Where the head of the table is in the heap, and how long it should be.
+    pub(crate) fn head(&self) -> (u64, u64) {
+        (self.table, TableHead::bytes(&self.expected))
+    }
+
+    /// Where the first block is, if that is known.
+    pub(crate) fn first(&self) -> Option<u64> {
+        self.first
+    }
+
+    /// The head was looked at by another rank.
+    pub(crate) fn begins_at(&mut self, first: u64) {
+        self.first = Some(first);
+    }
+
+    /// Looks whether the table was made for what the header says; gives where its first block is. `read` has the
+    /// bytes from its head on, as far as they were read already.
+    pub(crate) fn open(&mut self, heap: HeapFile<'_>, read: &[u8]) -> Result<u64, Trouble> {
+        if let Some(first) = self.first {
+            return Ok(first);
+        }
+        let mut head = TableHead::decode(read, self.seal, self.table);
+        let mut bytes = Vec::new();
+        while let Err(HeadFault::NeedMore(len)) = head {
+            let len = len.max(TableHead::bytes(&self.expected) as usize);
+            if bytes.len() >= len {
+                break;
+            }
+            // The header may say that it is longer than it is.
+            bytes.resize(len, 0);
+            let at = heap.begin.saturating_add(self.table);
+            let n = heap.file.read_at(at.min(i64::MAX as u64), &mut bytes)?;
+            head = TableHead::decode(&bytes[..n], self.seal, self.table);
+            if n < len && matches!(head, Err(HeadFault::NeedMore(_))) {
+                let (end, of) = (at.saturating_add(n as u64), heap.of_tables());
+                return Err(Trouble::Damage(format!(
+                    "its chunk table is said to be at byte {at}{of}, but the file ends at {end}"
+                )));
+            }
+        }
+        let head = head.map_err(|_| heap.damaged("head", self.table))?;
+        if let Some(why) = head.made_for.difference(&self.expected) {
+            return Err(Trouble::Damage(why));
+        }
+        self.first = Some(head.first);
+        Ok(head.first)
     }
 
     /// The blocks that are known.
@@ -145,17 +210,17 @@ impl Chain {
     pub(crate) fn reach(&mut self, heap: HeapFile<'_>, number: u64) -> Result<(), Trouble> {
         while self.covers() <= number {
             let at = match self.blocks.last() {
-                None => self.first,
+                None => self.open(heap, &[])?,
                 Some(Known { block: Block { next: 0, .. }, at }) => {
                     // Another rank, or another program, may have added one since.
-                    match heap.head(*at)?.next {
+                    match heap.block(*at, self.seal)?.next {
                         0 => return Ok(()),
                         next => next,
                     }
                 }
                 Some(known) => known.block.next,
             };
-            let block = heap.head(at)?;
+            let block = heap.block(at, self.seal)?;
             let fits = block.count > 0
                 && block.first == self.covers()
                 && block.first.checked_add(block.count).is_some_and(|end| end <= 1 << 58);
@@ -226,18 +291,17 @@ pub(crate) fn entries(
         heap.read(start, &mut bytes, "its chunk table")?;
         for (at, number) in places.iter().zip(rest) {
             let from = (at - start) as usize;
-            let entry = bytes[from..].first_chunk().ok_or_else(|| lost(heap, *number, *at))?;
-            let entry = Entry::decode(entry).map_err(|_| lost(heap, *number, *at))?;
-            out.push(entry);
+            let lost = |why| Trouble::Damage(lost(heap, *number, *at, why));
+            let entry = bytes[from..].first_chunk().ok_or_else(|| lost(DamagedEntry::Sum))?;
+            out.push(Entry::decode(entry, chain.seal, *number).map_err(lost)?);
         }
         rest = &rest[places.len()..];
     }
     Ok(out)
 }
 
-fn lost(heap: HeapFile<'_>, number: u64, at: u64) -> Trouble {
-    let (at, of) = (heap.begin + at, heap.of_tables());
-    Trouble::Damage(format!(
-        "chunk {number}: its entry in the chunk table, at byte {at}{of}, does not match its checksum"
-    ))
+/// What is wrong with the entry of a chunk, which is at this place of the heap.
+pub(super) fn lost(heap: HeapFile<'_>, number: u64, at: u64, why: DamagedEntry) -> Fault {
+    let (at, of) = (heap.begin.saturating_add(at), heap.of_tables());
+    format!("chunk {number}: its entry in the chunk table, at byte {at}{of}, {why}")
 }

@@ -72,14 +72,19 @@ impl Dataset {
         report.phases.plan += clock.elapsed();
         let clock = Instant::now();
         let needed = puts.iter().map(|r| r.records).max().unwrap_or(0).max(self.records);
-        let mut numbers = [needed, units.len() as u64, self.records];
+        // Before anything is written.
+        let sole = if self.base.is_root() { self.require_sole() } else { Ok(()) };
+        let mut numbers = [needed, units.len() as u64, self.records, u64::from(sole.is_err())];
         let comm = self.base.comm.clone();
         if comm.size() > 1 {
             comm.all_reduce(Reduction::U64(&mut numbers), ReduceOp::Max)?;
         }
-        let [mut records, most_units, mut existing] = numbers;
+        let [mut records, most_units, mut existing, others] = numbers;
         if most_units == 0 {
             return Ok(());
+        }
+        if others > 0 {
+            return self.base.agree(sole);
         }
         let mending = self.chunked.as_ref().is_some_and(|chunked| chunked.mending);
         if mending {
@@ -112,8 +117,9 @@ impl Dataset {
         if mending {
             return Ok(());
         }
+        self.grow_together(records)?;
         self.note_records(puts);
-        self.grow_together(records)
+        Ok(())
     }
 
     /// Brings pieces to the owners of chunks and these into the heap. Collective.
@@ -421,8 +427,8 @@ impl Dataset {
                 heap.put(here);
                 here
             });
-            let Encoded { id, old, mask, crc32c, changed, .. } = *chunk;
-            let entry = Entry { place, size, crc32c, mask, file, changed };
+            let Encoded { id, old, mask, crc32c, tail, changed, .. } = *chunk;
+            let entry = Entry { place, size, crc32c, tail, mask, file, changed };
             placed.push(Placed { id, old, entry });
         }
         Ok(Ok(placed))

@@ -1,5 +1,7 @@
 //! What a map does not allow, and what can be wrong with one.
 
+use esker_text::sentence;
+
 /// What is wrong with a decomposition map, or with the use of one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -53,7 +55,7 @@ pub enum DecompositionError {
     #[error("no rank has an element of it")]
     Empty,
     /// A dimension that cannot be decomposed.
-    #[error("dimension \"{0}\" is unlimited: it can only come before the decomposed ones")]
+    #[error("dimension \"{}\" is unlimited: it can only come before the decomposed ones", sentence(.0))]
     Unlimited(String),
     /// A map in a container.
     #[error(
@@ -67,7 +69,7 @@ pub enum DecompositionError {
     #[error("a rank's part is given by hyperslabs, not by a blob")]
     NotBlocks,
     /// More than the file's version can count.
-    #[error("{what} is {count}, and this version of files can have {max} at most: use CDF-5")]
+    #[error("{what} is {count}, and this version of files can have {max} at most: use CDF-5", what = sentence(what))]
     TooLarge {
         /// What is counted.
         what: &'static str,
@@ -93,6 +95,6 @@ pub enum DecompositionError {
         elements: u64,
     },
     /// A map in a file that cannot be followed.
-    #[error("the map is damaged: {0}")]
+    #[error("the map is damaged: {}", sentence(.0))]
     Damaged(String),
 }

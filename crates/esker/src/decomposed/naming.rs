@@ -8,12 +8,11 @@
 use std::path::{Path, PathBuf};
 
 use esker_format::{Owner, Schema};
-use esker_store::{Access, Store};
+use esker_store::{Access, DraftForm, DraftName, Leftover, Store, draft_path, leftovers};
 
 use super::subfiles::{Groups, IDENTITY, NUMBER, list, subfile_path};
 use crate::base::{Base, read_header};
 use crate::error::{Error, Result};
-use crate::journal::new_path;
 
 /// What a sub-file says it is: the identity of its dataset, and its number.
 pub(super) fn marks(schema: &Schema) -> Option<(String, u64)> {
@@ -26,7 +25,8 @@ pub(super) fn marks(schema: &Schema) -> Option<(String, u64)> {
 
 /// The schema of the classic file of this name; `None` if it is none that can be read.
 fn schema_at(store: &dyn Store, path: &Path) -> Option<Schema> {
-    let file = store.open(path, Access::Read).ok()?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let file = store.enclosed(folder).ok()?.open(path, Access::Read).ok()?;
     Some(read_header(path, &*file).ok()?.0.schema)
 }
 
@@ -49,8 +49,33 @@ fn number_of(path: &Path, name: &str) -> Option<usize> {
         let same = subfile_path(path, number);
         (same.file_name()?.to_str() == Some(name)).then_some(number)
     };
-    let hidden = || name.strip_prefix('.')?.strip_suffix(".esker-new").and_then(digits);
-    digits(name).or_else(hidden)
+    let hidden = || DraftName::parse(name).filter(|draft| draft.form == DraftForm::Sub);
+    digits(name).or_else(|| digits(hidden()?.target))
+}
+
+/// Where a sub-file of this identity grows that this process makes.
+pub(super) fn growing(named: &Path, identity: &str) -> PathBuf {
+    draft_path(named, DraftForm::Sub, number_of_identity(identity))
+}
+
+fn number_of_identity(identity: &str) -> u64 {
+    u64::from_str_radix(identity, 16).unwrap_or(0)
+}
+
+/// Where a sub-file of this identity grows, or has been left, whichever process made it.
+pub(super) fn grown(store: &dyn Store, named: &Path, identity: &str) -> Option<PathBuf> {
+    grown_all(store, named, identity).pop()
+}
+
+fn grown_all(store: &dyn Store, named: &Path, identity: &str) -> Vec<PathBuf> {
+    let (Some(folder), Some(name)) = (named.parent(), named.file_name()) else { return Vec::new() };
+    let names = store.names_in(folder).unwrap_or_default().into_iter();
+    let number = number_of_identity(identity);
+    let is_it = |entry: &String| {
+        let draft = DraftName::parse(entry);
+        draft.is_some_and(|d| d.form == DraftForm::Sub && d.number == number && d.is_for(name))
+    };
+    names.filter(is_it).map(|entry| named.with_file_name(entry)).collect()
 }
 
 /// Files beside a dataset that are sub-files by their names and by what they say of themselves, but
@@ -90,14 +115,22 @@ impl Replaced {
         if let Some(groups) = &groups {
             for number in 0..groups.count() {
                 let named = subfile_path(path, number);
-                let grown = new_path(&named);
                 let of_it = |path: &Path| is_marked(store, path, groups.identity(), number);
-                if store.exists(&grown)? && of_it(&grown) && !of_it(&named) {
+                if of_it(&named) {
+                    continue;
+                }
+                let grown = grown(store, &named, groups.identity());
+                if let Some(grown) = grown.filter(|path| of_it(path)) {
                     store.rename(&grown, &named)?;
                 }
             }
         }
         Ok(Replaced(groups))
+    }
+
+    /// Whether it had sub-files, which go with it.
+    pub(crate) fn had_subfiles(&self) -> bool {
+        self.0.is_some()
     }
 
     /// Removes the sub-files that it had, now that a dataset with the sub-files `new` has its name,
@@ -116,9 +149,10 @@ impl Replaced {
         if self.0.is_none() && new.is_none() {
             return;
         }
-        let killed = strangers(store, path, new).into_iter();
-        for left in killed.filter(|path| path.to_str().is_some_and(|p| p.ends_with(".esker-new"))) {
-            let _ = store.remove(&left);
+        for left in strangers(store, path, new) {
+            if is_of_dead(store, path, &left) {
+                let _ = store.remove(&left);
+            }
         }
     }
 }
@@ -128,15 +162,26 @@ impl Replaced {
 pub(crate) fn discard_new(base: &Base, groups: Option<&Groups>) {
     // The error that counts is the one that we have.
     let (store, path) = (&*base.store, &base.path);
-    let _ = store.remove(&base.new_path());
     let Some(groups) = groups else { return };
     let found = schema_at(store, path).and_then(|schema| Groups::expanded(&schema).ok()?);
     if found.is_some_and(|(_, found)| found.identity() == groups.identity()) {
         return;
     }
     for number in 0..groups.count() {
-        let _ = store.remove(&new_path(&subfile_path(path, number)));
+        for left in grown_all(store, &subfile_path(path, number), groups.identity()) {
+            let _ = store.remove(&left);
+        }
     }
+}
+
+/// Whether a sub-file grew in a process of this machine that does not run any more.
+fn is_of_dead(store: &dyn Store, path: &Path, left: &Path) -> bool {
+    let name = left.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let Some(number) = DraftName::parse(name).and_then(|_| number_of(path, name)) else {
+        return false;
+    };
+    let found = leftovers(store, &subfile_path(path, number)).unwrap_or_default();
+    found.iter().any(|Leftover { path, is_running, .. }| path == left && *is_running == Some(false))
 }
 
 /// Fails if a file has the name of a sub-file that is none: nobody has asked to replace it.

@@ -9,13 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use esker_format::{Header, NumRecs, Schema, SchemaError, VarId, values};
-use esker_store::{Access, CreateMode, ElementOrder, File, FileRun, MadeUp, Store, StoreError};
+use esker_store::{Access, ElementOrder, File, FileRun, LiveDraft, MadeUp, Store, StoreError};
 
-use super::naming::{require_free, strangers};
+use super::naming::{growing, grown, require_free, strangers};
 use super::subfiles::{Groups, subfile_path};
 use crate::base::{Base, read_header};
 use crate::error::{Error, Result};
-use crate::journal::new_path;
 
 type Stored<T> = esker_store::Result<T>;
 
@@ -38,6 +37,8 @@ pub(crate) struct Spread {
     main_records: Records,
     header: Header,
     subs: Vec<OnceLock<Arc<Sub>>>,
+    /// Whether all sub-files have been synced since the dataset was opened.
+    earlier_are_safe: AtomicBool,
     /// The bytes that all files had.
     bytes: OnceLock<u64>,
 }
@@ -141,26 +142,31 @@ impl Spread {
             whole,
             header: header.clone(),
             subs,
+            earlier_are_safe: AtomicBool::new(false),
             bytes: OnceLock::new(),
         }
     }
 
-    /// Makes the sub-files that are this rank's to make, under other names for now. Collective
+    /// Makes the sub-files that are this rank's to make, under other names for now, readable by whom `like`
+    /// is. Gives what stands for them until they belong to a dataset. Collective
     /// calls follow, before anybody uses them.
-    pub(crate) fn make(&self, base: &Base) -> Result<()> {
+    pub(crate) fn make(&self, base: &Base, like: &Path) -> Result<Vec<LiveDraft>> {
+        let mut live = Vec::new();
         for number in self.mine(base) {
             let named = subfile_path(&self.path, number);
             require_free(base, &named)?;
-            let path = new_path(&named);
+            let path = growing(&named, self.groups.identity());
             let header = self.groups.header_of(&self.header.schema, number);
             let header = header.map_err(|e| base.schema_error(e))?;
-            let file = self.store.create(&path, CreateMode::Truncate)?;
+            // From before it is there: others take away what dead processes left.
+            live.push(LiveDraft::new(&path));
+            let file = self.store.create_like(&path, like)?;
             file.write_at(0, &header.encode())?;
             file.set_len(header.data_end(0))?;
             let sub = self.sub_of(number, path, file, header, true);
             let _ = self.subs[number].set(Arc::new(sub));
         }
-        Ok(())
+        Ok(live)
     }
 
     /// Gives this rank's sub-files their names, where they have not taken them.
@@ -260,6 +266,17 @@ impl Spread {
         self.subs.iter().filter_map(OnceLock::get).try_for_each(|sub| sub.file.sync())
     }
 
+    /// The same, and at first also those that nobody has looked at yet: what earlier sessions wrote and closed is
+    /// promised by this session's sync too.
+    pub(crate) fn sync_all_subs(&self, base: &Base) -> Stored<()> {
+        if !self.earlier_are_safe.load(Ordering::SeqCst) {
+            self.mine(base).try_for_each(|number| self.sub(number).map(drop))?;
+        }
+        self.sync_subs()?;
+        self.earlier_are_safe.store(true, Ordering::SeqCst);
+        Ok(())
+    }
+
     /// What is wrong with each sub-file; nothing of those that are as they should be.
     pub(crate) fn faults(&self) -> Vec<(PathBuf, String)> {
         let why = |number| match self.incomplete(number) {
@@ -325,16 +342,18 @@ impl Spread {
     /// once more, because another rank may have given it in between.
     fn open(&self, number: usize) -> Stored<Sub> {
         let named = subfile_path(&self.path, number);
-        let grown = new_path(&named);
         self.open_at(number, &named, false).or_else(|error| {
-            let again = self.open_at(number, &grown, true);
-            again.or_else(|_| self.open_at(number, &named, false)).map_err(|_| error)
+            let grown = grown(&*self.store, &named, self.groups.identity());
+            let again = grown.and_then(|grown| self.open_at(number, &grown, true).ok());
+            again.map_or_else(|| self.open_at(number, &named, false), Ok).map_err(|_| error)
         })
     }
 
     fn open_at(&self, number: usize, path: &Path, hidden: bool) -> Stored<Sub> {
         let access = if self.writable { Access::ReadWrite } else { Access::Read };
-        let file = self.store.open(path, access)?;
+        // No link is a sub-file: they lie beside the file that names them.
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        let file = self.store.enclosed(folder)?.open(path, access)?;
         let header = match read_header(path, &*file) {
             Ok((header, _)) => header,
             Err(Error::Store(error)) => return Err(error),
@@ -356,7 +375,13 @@ impl Spread {
             let why = "its variables are not those that the dataset has in it".to_string();
             return Err(self.failed(path, why));
         }
-        let (len, end) = (file.len()?, header.data_end(header.records(0)));
+        // After a loss of power it may count records that it has not, and the dataset neither. A reader
+        // is told of each that is missing; for a writer, what is not there would be zeros.
+        let records = match self.writable {
+            true => header.records(0).min(self.records()?),
+            false => 0,
+        };
+        let (len, end) = (file.len()?, header.data_end(records));
         if len < end {
             let why = format!("it was cut short: it has {len} bytes of {end}");
             return Err(self.failed(path, why));

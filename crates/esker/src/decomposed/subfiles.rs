@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use esker_comm::CommunicatorExt;
 use esker_format::{
     Alignment, DataLayout, DimId, DimLen, Header, NumRecs, Owner, Schema, SchemaError, Values,
-    VarId, Variable,
+    VarId, Variable, inside,
 };
 
 use super::maps::named;
@@ -161,6 +161,10 @@ impl Groups {
         let identity = take(Owner::Global, IDENTITY);
         let identity = identity.as_ref().and_then(|v| v.text());
         let identity = identity.ok_or_else(|| format!("its attribute {IDENTITY} is missing"))?;
+        let identity = identity.trim_end_matches('\0').to_string();
+        if inside::identity(&identity).is_none() {
+            return Err(format!("its attribute {IDENTITY} is {identity:?}, which no writer makes"));
+        }
         let first_ranks = take(Owner::Global, FIRST_RANKS).and_then(|v| list(&v));
         let first_ranks = first_ranks.filter(|list| !list.is_empty() && ascends(list));
         let first_ranks =
@@ -179,8 +183,7 @@ impl Groups {
             let list = list.ok_or_else(|| format!("the attribute {STARTS} of {map} is wrong"))?;
             starts.insert(map.to_string(), list);
         }
-        let groups =
-            Groups { identity: identity.trim_end_matches('\0').to_string(), first_ranks, starts };
+        let groups = Groups { identity, first_ranks, starts };
         for (number, variable) in disk.vars.iter().enumerate() {
             let Some(names) = stands_for(variable) else { continue };
             let names = names.trim_end_matches('\0');

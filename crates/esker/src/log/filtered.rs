@@ -63,8 +63,14 @@ impl Filtered {
         Ok(out)
     }
 
+    /// Whether a payload may have so many bytes: filters that make their input longer are left out, or
+    /// add a little.
+    pub(crate) fn may_store(len: u64) -> bool {
+        len <= 2 * LONGEST
+    }
+
     /// The elements of a payload, in external form. `out` and `scratch` are memory to use.
-    fn decode(
+    pub(crate) fn decode(
         &self,
         shape: &[usize],
         payload: &[u8],

@@ -12,6 +12,7 @@ use esker_store::{FileRun, StoreError};
 
 use super::SortedRuns;
 use super::asking::Question;
+use super::filtered::Filtered;
 use super::holes::Holes;
 use super::index::{Cost, Found, Index, Order};
 use super::view::{Scratch, State, View};
@@ -528,6 +529,9 @@ impl Laying<'_> {
         let Some(filters) = self.state.filters.get(&self.stretch.var) else {
             return Err(failed("the variable has no filters, or unknown ones".to_string()));
         };
+        if !Filtered::may_store(found.len) {
+            return Err(failed(format!("its {} bytes are more than filters make", found.len)));
+        }
         let shape = self.runs_of(layer)?.payload_shape(found.records.count, found.elements);
         let key = (found.log, found.place);
         let read = || {

@@ -5,7 +5,7 @@ use std::path::Path;
 use esker_format::Header;
 use esker_store::Store;
 
-use crate::container;
+use crate::container::{self, Found};
 use crate::error::Result;
 
 /// A session of a container.
@@ -32,6 +32,8 @@ pub struct ContainerFacts {
     pub versions: Vec<u64>,
     /// Its sessions, oldest first.
     pub sessions: Vec<SessionFacts>,
+    /// What a reader has to know: newer versions that cannot be read.
+    pub notes: Vec<String>,
 }
 
 impl ContainerFacts {
@@ -57,7 +59,8 @@ pub fn container_facts(
         return Ok(None);
     }
     let path = &store.resolve(path)?;
-    let manifest = container::read_manifest(store, path, version)?;
+    let store = &*store.enclosed(path)?;
+    let Found { manifest, notes, .. } = container::find(store, path, version)?;
     let sessions = manifest.sessions.iter().map(|session| {
         let mut files: Vec<u32> = session.logs.iter().map(|part| part.file).collect();
         files.sort_unstable();
@@ -74,11 +77,20 @@ pub fn container_facts(
         version: manifest.version,
         versions: container::versions(store, path)?,
         sessions: sessions.collect(),
+        notes,
     }))
 }
 
 /// The header of a version (the newest, if none is named): what the classic file would have.
 pub fn container_header(store: &dyn Store, path: &Path, version: Option<u64>) -> Result<Header> {
     let path = &store.resolve(path)?;
-    super::header_of(path, &container::read_manifest(store, path, version)?)
+    let found = container::find(&*store.enclosed(path)?, path, version)?;
+    super::header_of(path, &found.manifest)
+}
+
+/// What a reader of the newest version has to know, if there is a container of this name: newer
+/// versions that cannot be read. What cannot be read at all is the reader's own error.
+pub fn container_notes(store: &dyn Store, path: &Path) -> Vec<String> {
+    let facts = container_facts(store, path, None);
+    facts.ok().flatten().map_or_else(Vec::new, |facts| facts.notes)
 }

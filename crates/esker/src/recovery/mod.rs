@@ -9,6 +9,7 @@
 
 mod facts;
 mod fault;
+mod lost;
 mod read;
 mod rewrite;
 mod sessions;
@@ -16,16 +17,18 @@ mod sessions;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use esker_format::log::{Manifest, Session};
+use esker_format::log::{Manifest, PromiseSlot, Session};
 use esker_format::{Header, NumRecs};
 use esker_store::{ReadPool, Store};
 
-use crate::container::{self, is_marked, publish, version_path, versions, write_mark};
+use crate::container::{self, Mark, Promises, Read, publish, versions};
 use crate::error::{Error, Result};
+use lost::{lost_versions, promises_damaged};
 use read::{LogRead, Reader};
 
-pub use facts::{ContainerFacts, SessionFacts, container_facts, container_header};
+pub use facts::{ContainerFacts, SessionFacts, container_facts, container_header, container_notes};
 pub use fault::{FaultKind, LogFault, TornTail};
+pub use lost::LostVersion;
 
 /// Log files that are open at once.
 const OPEN_FILES: usize = 64;
@@ -40,8 +43,12 @@ pub fn is_container(store: &dyn Store, path: &Path) -> Result<bool> {
 pub struct Examination {
     /// The version that was looked at.
     pub version: u64,
-    /// Versions whose manifests are damaged.
-    pub damaged_versions: Vec<u64>,
+    /// What a reader of this version is told: newer versions that cannot be read.
+    pub notes: Vec<String>,
+    /// Other versions of the dataset that cannot be read.
+    pub lost_versions: Vec<LostVersion>,
+    /// Whether its file of promises is damaged or not there, though it should be.
+    pub promises_damaged: bool,
     /// Entries that were read.
     pub entries: u64,
     /// Bytes of payload that were read.
@@ -59,8 +66,11 @@ pub fn examine(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Examination> {
     let path = &store.resolve(path)?;
-    let manifest = container::read_manifest(&**store, path, version)?;
+    let store = &store.enclosed(path)?;
+    let container::Found { manifest, first, notes, .. } = container::find(&**store, path, version)?;
     let header = header_of(path, &manifest)?;
+    // As a reader wants it.
+    crate::sound::require(path, &header)?;
     let logs = manifest.sessions.iter().flat_map(|session| &session.logs);
     let lengths = logs.map(|part| part.meta_len.saturating_add(part.data_len));
     let total = lengths.fold(0, u64::saturating_add);
@@ -68,7 +78,9 @@ pub fn examine(
     let mut reader = Reader::new(&pool, path, &header, total, progress);
     let mut examination = Examination {
         version: manifest.version,
-        damaged_versions: damaged_versions(&**store, path)?,
+        notes,
+        lost_versions: lost_versions(&**store, path, first)?,
+        promises_damaged: promises_damaged(&**store, path, manifest.version)?,
         entries: 0,
         payload: 0,
         faults: Vec::new(),
@@ -87,18 +99,6 @@ pub fn examine(
 fn header_of(path: &Path, manifest: &Manifest) -> Result<Header> {
     let decoded = Header::decode(&manifest.header, u64::MAX);
     decoded.map_err(|source| Error::Decode { path: path.to_path_buf(), source })
-}
-
-/// The versions whose manifests are not whole, newest first.
-fn damaged_versions(store: &dyn Store, path: &Path) -> Result<Vec<u64>> {
-    let mut damaged = Vec::new();
-    for version in versions(store, path)? {
-        let bytes = container::read_all(store, &version_path(path, version))?;
-        if Manifest::decode(&bytes).is_none_or(|m| m.version != version) {
-            damaged.push(version);
-        }
-    }
-    Ok(damaged)
 }
 
 /// How to recover.
@@ -151,8 +151,10 @@ pub struct ContainerRecovery {
     pub faults: Vec<LogFault>,
     /// What the last write of a log left, which is not whole.
     pub torn: Vec<TornTail>,
-    /// Versions whose manifests are damaged.
-    pub damaged_versions: Vec<u64>,
+    /// Versions that are newer than the one that was found, and cannot be read.
+    pub lost_versions: Vec<LostVersion>,
+    /// Whether the file of promises was damaged or not there; it was written anew.
+    pub promises: bool,
     /// Whether the container's mark was damaged; a new one was written.
     pub mark: bool,
     /// Sessions that were passed over.
@@ -162,7 +164,13 @@ pub struct ContainerRecovery {
 impl ContainerRecovery {
     /// Whether everything was in order.
     pub fn is_clean(&self) -> bool {
-        self.made.is_none() && self.faults.is_empty() && !self.mark
+        self.made.is_none() && self.faults.is_empty() && !self.mark && !self.promises
+    }
+
+    /// Whether something is gone that a version had: a sync's promise, or what was closed.
+    pub fn is_loss(&self) -> bool {
+        let lacks = self.lost_versions.iter().any(|lost| lost.lacks.is_some());
+        lacks || self.faults.iter().any(|fault| fault.committed)
     }
 }
 
@@ -177,11 +185,14 @@ pub fn recover_container(
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<ContainerRecovery> {
     let path = &store.resolve(path)?;
-    let mark = !is_marked(&**store, path)?;
+    let store = &store.enclosed(path)?;
+    let mark = Mark::find(&**store, path)?.is_none();
     if mark && !options.dry_run {
-        write_mark(&**store, path)?;
+        Mark::write(&**store, path)?;
     }
-    let (manifest, newest) = newest_whole(&**store, path)?;
+    let Newest { manifest, number: newest, first } = newest_whole(&**store, path)?;
+    let mut lost = lost_versions(&**store, path, manifest.version.saturating_add(1))?;
+    let promises = promises_damaged(&**store, path, manifest.version)?;
     let mut header = header_of(path, &manifest)?;
     let pool = ReadPool::new(store.clone(), OPEN_FILES);
     let mut recovery = ContainerRecovery {
@@ -191,7 +202,8 @@ pub fn recover_container(
         recovered: Vec::new(),
         faults: Vec::new(),
         torn: Vec::new(),
-        damaged_versions: damaged_versions(&**store, path)?,
+        lost_versions: Vec::new(),
+        promises,
         mark,
         superseded: Vec::new(),
     };
@@ -227,11 +239,33 @@ pub fn recover_container(
     }
     let records = found.iter().filter_map(Looked::records).max().unwrap_or(0);
     recovery.records.1 = recovery.records.0.max(records);
-    if !found.iter().any(Looked::changes) {
+    let changes = found.iter().any(Looked::changes);
+    if !changes && lost.is_empty() {
+        if promises && !options.dry_run {
+            sync_logs(&**store, path, &manifest.sessions)?;
+            publish(&**store, path, &manifest, (first, true, false))?;
+        }
         return Ok(recovery);
     }
-    let version = newest.max(manifest.version) + 1;
+    let version = newest.max(manifest.version).saturating_add(1);
     recovery.made = Some(version);
+    if changes {
+        header.numrecs = NumRecs::Count(recovery.records.1);
+    }
+    let header = header.encode();
+    let is_whole = recovery.faults.is_empty() && recovery.torn.is_empty();
+    let bytes = found
+        .iter()
+        .map(Looked::log_bytes)
+        .fold((0u64, 0u64), |a, b| (a.0.saturating_add(b.0), a.1.saturating_add(b.1)));
+    for lost in &mut lost {
+        lost.lacks = lost.lacking(&header, bytes, is_whole);
+    }
+    if lost.iter().any(|lost| lost.lacks.is_some()) {
+        // What was behind the version that was found, a later one had promised.
+        recovery.faults.iter_mut().for_each(|fault| fault.committed = true);
+    }
+    recovery.lost_versions = lost;
     if options.dry_run {
         return Ok(recovery);
     }
@@ -239,10 +273,9 @@ pub fn recover_container(
     for looked in found {
         sessions.push(looked.settle(store, &pool, path)?);
     }
-    header.numrecs = NumRecs::Count(recovery.records.1);
-    let manifest = Manifest { version, header: header.encode(), sessions };
+    let manifest = Manifest { version, header, sessions };
     sync_logs(&**store, path, &manifest.sessions)?;
-    publish(&**store, path, &manifest, true)?;
+    publish(&**store, path, &manifest, (first, true, false))?;
     Ok(recovery)
 }
 
@@ -259,13 +292,28 @@ fn records_of(header: &Header) -> u64 {
     }
 }
 
-/// The newest manifest that is whole, whatever the mark says, and the highest number there is.
-fn newest_whole(store: &dyn Store, path: &Path) -> Result<(Manifest, u64)> {
+/// The newest version that is whole.
+struct Newest {
+    manifest: Manifest,
+    /// The highest number that there is or was.
+    number: u64,
+    /// The oldest version of the dataset.
+    first: u64,
+}
+
+/// The newest manifest that is whole, whatever the mark says.
+fn newest_whole(store: &dyn Store, path: &Path) -> Result<Newest> {
+    let promises = Promises::open(store, path)?;
     let all = versions(store, path)?;
+    let number = all.first().copied().unwrap_or(0).max(promises.highest());
     for version in &all {
-        let bytes = container::read_all(store, &version_path(path, *version))?;
-        if let Some(manifest) = Manifest::decode(&bytes).filter(|m| m.version == *version) {
-            return Ok((manifest, all[0]));
+        let slot = promises.of(*version)?;
+        if let Read::Whole(manifest) = container::read(store, path, *version, &slot)? {
+            let first = match slot {
+                PromiseSlot::Promise(promise) => promise.first,
+                _ => all.last().copied().unwrap_or(*version),
+            };
+            return Ok(Newest { manifest: *manifest, number, first });
         }
     }
     let why = match all.is_empty() {
@@ -345,6 +393,15 @@ impl Looked {
             recovery.superseded.push(Superseded { session, entries, bytes });
         }
         Looked { session, listed, adopt, logs }
+    }
+
+    /// Bytes of payload and of metadata that are in its logs.
+    fn log_bytes(&self) -> (u64, u64) {
+        let logs = self.session.logs.iter().zip(&self.logs);
+        logs.fold((0, 0), |(data, metadata), (part, log)| {
+            let (more, meta) = (part.data_len.max(log.data_end), part.meta_len.max(log.meta_end));
+            (data.saturating_add(more), metadata.saturating_add(meta))
+        })
     }
 
     fn has_entries(&self) -> bool {

@@ -6,14 +6,15 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use esker_codec::Scratch;
 use esker_format::log::{BLOCK, Definition, Entry, Footprint, Frame, Head, LogPart, Session};
-use esker_format::{Header, VarId};
+use esker_format::{Header, NumRecs, VarId};
 use esker_store::{File, Lane, ReadPool};
 
 use super::fault::{FaultKind, LogFault, TornTail};
 use crate::container::{data_path, meta_path};
 use crate::error::{Error, Result};
-use crate::log::LogSource;
+use crate::log::{Filtered, LogSource, SortedRuns};
 
 /// Bytes of payload that are read at a time: a whole number of blocks.
 const STRETCH: u64 = 64 * BLOCK as u64;
@@ -78,14 +79,26 @@ pub(super) struct Reader<'a> {
     done: u64,
     progress: &'a mut dyn FnMut(u64, u64),
     buffer: Vec<u8>,
+    /// A payload that went through filters.
+    encoded: Vec<u8>,
+    scratch: Scratch,
+}
+
+/// What is known of a footprint: where its definition is, and what it says.
+struct Known {
+    place: Range<u64>,
+    most: u64,
+    span: u64,
+    elements: u64,
 }
 
 /// One log while it is read.
 struct One<'h> {
     header: &'h Header,
     read: LogRead,
-    /// Span and elements of each footprint.
-    footprints: HashMap<u64, (u64, u64)>,
+    footprints: HashMap<u64, Known>,
+    /// Whether nothing may be there but what the version has.
+    committed_only: bool,
     rank: u32,
     meta: PathBuf,
     data: PathBuf,
@@ -134,7 +147,8 @@ impl<'a> Reader<'a> {
         total: u64,
         progress: &'a mut dyn FnMut(u64, u64),
     ) -> Reader<'a> {
-        Reader { pool, path, header, total, done: 0, progress, buffer: Vec::new() }
+        let (buffer, encoded, scratch) = (Vec::new(), Vec::new(), Scratch::default());
+        Reader { pool, path, header, total, done: 0, progress, buffer, encoded, scratch }
     }
 
     fn tell(&mut self, bytes: u64) {
@@ -157,6 +171,7 @@ impl<'a> Reader<'a> {
             header: self.header,
             read: LogRead { committed: (part.meta_len, part.data_len), ..LogRead::default() },
             footprints: HashMap::new(),
+            committed_only,
             rank: part.rank,
             meta: inside(meta_path(self.path, session, part.file)),
             data: inside(data_path(self.path, session, part.file)),
@@ -203,7 +218,8 @@ impl<'a> Reader<'a> {
         for Definition { number, place, .. } in &frame.footprints {
             let found = footprint(log, place, frame.data_end.min(there))?;
             if let Some((span, elements)) = found.and_then(|f| Some((f.span()?, f.elements()?))) {
-                one.footprints.insert(*number, (span, elements));
+                let (place, most) = (place.clone(), frame.data_end.min(there));
+                one.footprints.insert(*number, Known { place, most, span, elements });
             }
         }
         let committed = frame.end <= one.read.committed.0;
@@ -211,7 +227,11 @@ impl<'a> Reader<'a> {
             let number = one.read.entries + one.read.bad.len() as u64;
             let fault = match one.nonsense(entry) {
                 Some(what) => Some((FaultKind::Entry, entry.place, what)),
-                None => self.payload(log, frame, entry)?,
+                None => match self.payload(log, frame, entry)? {
+                    Some(fault) => Some(fault),
+                    None if entry.encoded => self.undecodable(one, log, entry)?,
+                    None => None,
+                },
             };
             match fault {
                 None => one.good(entry, committed),
@@ -234,6 +254,7 @@ impl<'a> Reader<'a> {
         entry: &Entry,
     ) -> Result<Option<(FaultKind, u64, String)>> {
         let sums = frame.sums.get(entry.sums.clone()).unwrap_or_default();
+        self.encoded.clear();
         let mut at = 0;
         for sums in sums.chunks((STRETCH / BLOCK as u64) as usize) {
             let len = STRETCH.min(entry.len - at);
@@ -254,10 +275,48 @@ impl<'a> Reader<'a> {
                 let place = entry.place + at + (bad * BLOCK) as u64;
                 return Ok(Some((FaultKind::Payload, place, what)));
             }
+            if entry.encoded {
+                self.encoded.extend_from_slice(&self.buffer);
+            }
             at += len;
             self.tell(len);
         }
         Ok(None)
+    }
+
+    /// Decodes the payload that was read last as a reader would; gives what is wrong with it.
+    fn undecodable(
+        &mut self,
+        one: &One<'_>,
+        log: &LogSource,
+        entry: &Entry,
+    ) -> Result<Option<(FaultKind, u64, String)>> {
+        let fault = |why: String| {
+            let what = format!("{} bytes of values cannot be decoded: {why}", entry.len);
+            Ok(Some((FaultKind::Payload, entry.place, what)))
+        };
+        let var = VarId(entry.write.var as usize);
+        let Entry { footprint: number, .. } = entry;
+        let (Some(variable), Some(known)) =
+            (one.header.schema.variable(var), one.footprints.get(number))
+        else {
+            return fault("its variable or its footprint is not there".to_string());
+        };
+        let filters = match Filtered::of(variable) {
+            Ok(Some(filters)) => filters,
+            Ok(None) => return fault("the variable has no filters".to_string()),
+            Err(why) => return fault(why),
+        };
+        let Some(footprint) = footprint(log, &known.place, known.most)? else {
+            return fault("its footprint is not there".to_string());
+        };
+        let runs = SortedRuns::new(&footprint);
+        let shape = runs.payload_shape(entry.write.records.count, known.elements);
+        let (out, scratch) = (&mut self.buffer, &mut self.scratch);
+        match filters.decode(&shape, &self.encoded, out, scratch) {
+            Ok(()) => Ok(None),
+            Err(why) => fault(why),
+        }
     }
 }
 
@@ -322,7 +381,7 @@ impl One<'_> {
     /// What an entry says that cannot be.
     fn nonsense(&self, entry: &Entry) -> Option<String> {
         let write = &entry.write;
-        let Some(&(span, elements)) = self.footprints.get(&entry.footprint) else {
+        let Some(&Known { span, elements, .. }) = self.footprints.get(&entry.footprint) else {
             let lost = "which elements its values belong to was lost with damaged metadata";
             return Some(lost.to_string());
         };
@@ -345,7 +404,14 @@ impl One<'_> {
         if !fits || (!entry.encoded && bytes != Some(entry.len)) {
             return Some(format!("its {} bytes do not fit the variable", entry.len));
         }
-        None
+        if entry.encoded && !Filtered::may_store(entry.len) {
+            return Some(format!("its {} bytes are more than filters make", entry.len));
+        }
+        let NumRecs::Count(records) = self.header.numrecs else { return None };
+        match write.records.end().filter(|end| self.committed_only && is_record && *end > records) {
+            Some(end) => Some(format!("it reaches to record {}, and there are {records}", end - 1)),
+            None => None,
+        }
     }
 
     fn good(&mut self, entry: &Entry, committed: bool) {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use esker_format::log::{Entry, Frame, FrameWriter, Head, Session};
-use esker_store::{Access, CreateMode, File, Lane, ReadPool, Store};
+use esker_store::{Access, File, Lane, ReadPool, Store};
 
 use super::read::{self, LogRead};
 use crate::container::meta_path;
@@ -45,7 +45,7 @@ pub(super) fn without_damage(
         }
         let target = meta_path(path, &new, part.file);
         if !made.contains(&part.file) {
-            store.create(&target, CreateMode::New)?;
+            store.create_like(&target, &meta_path(path, &session, part.file))?;
             made.push(part.file);
         }
         let file = store.open(&target, Access::ReadWrite)?;

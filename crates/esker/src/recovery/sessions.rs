@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use esker_format::inside;
 use esker_format::log::{Head, LogPart, Session};
 use esker_store::{Access, Store};
 
@@ -10,7 +11,7 @@ use crate::error::Result;
 
 /// The version that a session was the first to write, by its name.
 pub(super) fn began(stem: &str) -> u64 {
-    stem.split_once('-').and_then(|(version, _)| version.parse().ok()).unwrap_or(0)
+    inside::session(stem).map_or(0, |(version, _)| version)
 }
 
 /// The sessions in `segments` that are not among `listed`, in the order of their names, each with
@@ -19,14 +20,8 @@ pub(super) fn unlisted(store: &dyn Store, path: &Path, listed: &[Session]) -> Re
     let segments = path.join("segments");
     let mut found: BTreeMap<(u64, String), Vec<u32>> = BTreeMap::new();
     for name in store.names_in(&segments)? {
-        // A metadata log that was written anew has a number more in its name.
-        let mut words = name.split('.');
-        let (Some(stem), Some(file), Some("meta"), None) =
-            (words.next(), words.next(), words.next(), words.next())
-        else {
-            continue;
-        };
-        let Ok(file) = file.parse() else { continue };
+        // One that was written anew is no session of its own.
+        let Some((stem, file, 0)) = inside::metadata_log(&name) else { continue };
         if !listed.iter().any(|session| session.stem == stem) {
             found.entry((began(stem), stem.to_string())).or_default().push(file);
         }
@@ -82,7 +77,8 @@ mod tests {
 
     #[test]
     fn names_and_heads_say_what_a_session_is() {
-        assert_eq!(began("7-00ff"), 7);
+        assert_eq!(began("7-00000000000000ff"), 7);
+        assert_eq!(began("7-ff"), 0);
         assert_eq!(began("nonsense"), 0);
         assert_eq!(lanes_of("lane 2 of 4 in blocks of 256 and 8192"), Some((4, 256, 8192)));
         assert_eq!(lanes_of("lane 2 of 0 in blocks of 256 and 8192"), None);

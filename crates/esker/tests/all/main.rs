@@ -12,13 +12,18 @@ mod examples;
 mod failures;
 mod hostile;
 mod kill;
+mod killed_ranks;
 mod model;
 mod mpi;
 mod parallel;
+mod permissions;
+mod promises;
 mod scenario;
+mod sessions;
 mod sparse;
 mod strides;
 mod subfiles;
+mod subfiles_power;
 
 /// Counts for each thread by itself, so that tests may run side by side.
 #[global_allocator]

@@ -195,7 +195,7 @@ fn subfile(number: usize) -> PathBuf {
 }
 
 fn growing(store: &MemoryStore) -> Vec<PathBuf> {
-    let hidden = |path: &PathBuf| path.to_string_lossy().contains("esker-new");
+    let hidden = |path: &PathBuf| path.to_string_lossy().contains(".esker-");
     store.list().into_iter().filter(hidden).collect()
 }
 
@@ -306,7 +306,7 @@ fn a_loss_of_power_leaves_what_the_last_sync_promised() {
                     }
                     store.lose_power_but(|path| {
                         let text = path.to_string_lossy();
-                        match (text.contains("esker-new"), path == Path::new(PATH)) {
+                        match (text.contains(".esker-"), path == Path::new(PATH)) {
                             (true, _) => early & 4 != 0,
                             (_, true) => early & 2 != 0,
                             _ => early & 1 != 0,
@@ -383,7 +383,7 @@ fn a_file_that_only_has_the_name_of_a_sub_file_is_never_replaced_or_removed() {
     // Where a sub-file of the dataset that is replaced was, and where none ever was.
     let store = prepared(3, base);
     let bytes = [1, 5].map(|number| foreign(&store, &subfile(number)));
-    let text = PathBuf::from("/run/.many.1.nc.esker-new");
+    let text = esker_store::draft_path(&subfile(1), esker_store::DraftForm::Sub, 1);
     store.create(&text, CreateMode::New).unwrap().write_at(0, b"no sub-file").unwrap();
     let shared: Arc<dyn Store> = Arc::new(store.clone());
     on_ranks(3, move |comm| with_none(&comm, &shared).unwrap());

@@ -16,7 +16,7 @@ use esker::{
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    watch(Duration::from_secs(90));
+    watch(Duration::from_secs(700));
     // A rank that panics ends the job; the others would wait for it.
     let report = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

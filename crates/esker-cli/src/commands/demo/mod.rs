@@ -22,6 +22,7 @@ use std::sync::Arc;
 use esker::Communicator;
 use esker_comm::mpi::{self, MpiSession};
 use esker_comm::{CommunicatorExt, Message, ThreadWorld};
+use esker_store::LiveDraft;
 use tempfile::TempDir;
 
 use super::opening;
@@ -152,8 +153,8 @@ fn together(comm: &Arc<dyn Communicator>, task: &Task<'_>, bar: bool) -> Result<
 /// Where the file goes.
 struct Place {
     path: PathBuf,
-    /// Removed when this is dropped, and the file with it.
-    temporary: Option<TempDir>,
+    /// Removed when this is dropped, and the file with it; or by a signal.
+    temporary: Option<(TempDir, LiveDraft)>,
 }
 
 impl Place {
@@ -168,7 +169,8 @@ impl Place {
                 let directory = directory.map_err(|error| {
                     Failure::sentence(format_args!("no temporary directory can be made: {error}"))
                 })?;
-                temporary.insert(directory).path().join("demo.nc")
+                let live = LiveDraft::folder(directory.path());
+                temporary.insert((directory, live)).0.path().join("demo.nc")
             }
         };
         Ok(Place { path, temporary })

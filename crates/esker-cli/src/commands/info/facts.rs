@@ -24,6 +24,8 @@ pub(in crate::commands) struct Facts<'a> {
     pub(super) variables: Vec<VariableFacts<'a>>,
     /// What it is made of, if it is a container.
     pub(super) container: Option<ContainerFacts>,
+    /// What a reader has to know.
+    pub(super) notes: Vec<String>,
     /// The decomposition maps, each with how many of the variables it is for.
     pub(super) maps: Vec<(Decomposition, usize)>,
     /// The names of its sub-files, with the ranks of each.
@@ -98,6 +100,7 @@ impl<'a> Facts<'a> {
         };
         Ok(Facts {
             container,
+            notes: dataset.notes().to_vec(),
             path: path.display().to_string(),
             schema,
             numrecs: header.numrecs,
@@ -163,6 +166,9 @@ impl<'a> Facts<'a> {
         document["layout"] = Value::from(if self.container.is_some() { "log" } else { "classic" });
         if let Some(facts) = &self.container {
             document["container"] = container(facts);
+        }
+        if !self.notes.is_empty() {
+            document["notes"] = json!(self.notes);
         }
         if let Some((raw, stored)) = self.chunked() {
             let ratio = ratio(stored, raw).map(form::float);

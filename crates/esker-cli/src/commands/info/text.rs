@@ -57,6 +57,9 @@ fn title(screen: &mut Screen, facts: &Facts<'_>) -> io::Result<()> {
         let warning = format!("the data reach to {end}: the last {} are missing", bytes(missing));
         writeln!(screen, "{}", depth.bad(warning))?;
     }
+    for note in &facts.notes {
+        writeln!(screen, "{}", depth.bad(printable(note)))?;
+    }
     Ok(())
 }
 

@@ -3,15 +3,17 @@
 use std::io::{self, Write};
 
 use esker::DimLen;
+use esker_text::shown_path;
 use esker_tools::offsets::Place;
 
 use super::Shown;
+use crate::terminal::table::printable;
 
 impl Shown<'_> {
     /// The text of PnetCDF's ncoffsets, so that scripts that read it can read ours.
     pub(super) fn text(&self, out: &mut impl Write) -> io::Result<()> {
         let Shown { arguments, offsets, .. } = self;
-        writeln!(out, "netcdf {} {{", arguments.file.display())?;
+        writeln!(out, "netcdf {} {{", shown_path(&arguments.file))?;
         writeln!(out, "// file format: {}", self.schema.version)?;
         writeln!(out, "\nfile header:\n\tsize   = {} bytes", offsets.header_len)?;
         writeln!(out, "\textent = {} bytes", offsets.extent)?;
@@ -20,10 +22,14 @@ impl Shown<'_> {
         }
         for dim in &self.schema.dims {
             match dim.len {
-                DimLen::Fixed(len) => writeln!(out, "\t{} = {len}", dim.name)?,
+                DimLen::Fixed(len) => writeln!(out, "\t{} = {len}", printable(&dim.name))?,
                 DimLen::Unlimited => {
                     let records = offsets.records;
-                    writeln!(out, "\t{} = UNLIMITED // ({records} currently)", dim.name)?;
+                    writeln!(
+                        out,
+                        "\t{} = UNLIMITED // ({records} currently)",
+                        printable(&dim.name)
+                    )?;
                 }
             }
         }
@@ -42,6 +48,7 @@ impl Shown<'_> {
     fn text_of(&self, out: &mut impl Write, place: &Place) -> io::Result<()> {
         let (name, ty, dims) = self.variable(place);
         let dims = if dims.is_empty() { String::new() } else { format!("({})", dims.join(", ")) };
+        let (name, dims) = (printable(name), printable(&dims));
         writeln!(out, "\t{ty:<6} {name}{dims}:")?;
         let of_record = |n: u64| match place.record {
             true => format!("    ({n}{} record)", ordinal(n)),

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use esker::{ContainerRecoverOptions, ContainerRecovery, LogFault};
+use esker::{ContainerRecoverOptions, ContainerRecovery, LogFault, LostVersion};
 use esker_store::{LocalStore, Store};
 use serde_json::{Value, json};
 
@@ -26,8 +26,7 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
         true => json::write(screen, &document(arguments, &recovery))?,
         false => text(arguments, screen, &recovery)?,
     }
-    let lost = recovery.faults.iter().any(|fault| fault.committed);
-    Ok(if lost { Outcome::Bad } else { Outcome::Good })
+    Ok(if recovery.is_loss() { Outcome::Bad } else { Outcome::Good })
 }
 
 fn text(
@@ -41,9 +40,22 @@ fn text(
         let did = if arguments.dry_run { "would be" } else { "was" };
         writeln!(screen, "{name}: esker.json was damaged and {did} written anew")?;
     }
-    for version in recovery.damaged_versions.iter().filter(|v| **v > recovery.found) {
-        let bad = depth.bad("damaged");
-        writeln!(screen, "{name}: the manifest of version {version} is {bad}")?;
+    if recovery.promises {
+        let did = if arguments.dry_run { "would be" } else { "was" };
+        writeln!(screen, "{name}: its file of promises was damaged and {did} written anew")?;
+    }
+    for lost in &recovery.lost_versions {
+        let was = match lost.synced {
+            Some(true) => ", which had been synced",
+            Some(false) => ", which had been closed, not synced",
+            None => "",
+        };
+        let what = printable(&lost.what);
+        let (word, rest) = match &lost.lacks {
+            Some(lacks) => (depth.bad("lost"), format!("what is missing: {}", printable(lacks))),
+            None => (depth.good("found"), "everything that it had is there".to_string()),
+        };
+        writeln!(screen, "{name}: {word}: version {}{was}: {what}; {rest}", lost.version)?;
     }
     for fault in &recovery.faults {
         let kind = match fault.committed {
@@ -118,8 +130,18 @@ fn document(arguments: &Arguments, recovery: &ContainerRecovery) -> Value {
         "faults": recovery.faults.iter().map(fault).collect::<Vec<_>>(),
         "torn": torn.collect::<Vec<_>>(),
         "superseded": superseded.collect::<Vec<_>>(),
-        "damaged_versions": recovery.damaged_versions,
+        "lost_versions": recovery.lost_versions.iter().map(lost_version).collect::<Vec<_>>(),
+        "promises_damaged": recovery.promises,
         "mark_damaged": recovery.mark,
+    })
+}
+
+fn lost_version(lost: &LostVersion) -> Value {
+    json!({
+        "version": lost.version,
+        "sentence": lost.what,
+        "synced": lost.synced,
+        "lacks": lost.lacks,
     })
 }
 

@@ -4,6 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use esker::{FillMode, RecoverOptions, Recovery};
+use esker_store::Leftover;
+use esker_text::{sentence, shown_path};
 use serde_json::json;
 
 use super::Arguments;
@@ -34,6 +36,7 @@ fn document(path: &Path, recovery: &Recovery) -> serde_json::Value {
     let damage = |d: &esker::LogDamage| json!({"rank": d.rank, "what": d.what});
     let name = |path: &Path| path.display().to_string();
     let subfile = |(path, why): &(PathBuf, String)| json!({"file": name(path), "what": why});
+    let leftover = |left: &Leftover| json!({"file": name(&left.path), "process": left.process, "running": left.is_running});
     json!({
         "file": path.display().to_string(),
         "complete": recovery.is_complete(),
@@ -45,14 +48,16 @@ fn document(path: &Path, recovery: &Recovery) -> serde_json::Value {
         "damages": recovery.damages.iter().map(damage).collect::<Vec<_>>(),
         "removed": recovery.removed,
         "named_subfiles": recovery.named.iter().map(|path| name(path)).collect::<Vec<_>>(),
+        "leftovers": recovery.leftovers.iter().map(leftover).collect::<Vec<_>>(),
         "subfiles": recovery.subfiles.iter().map(subfile).collect::<Vec<_>>(),
     })
 }
 
 fn text(arguments: &Arguments, recovery: &Recovery, screen: &mut Screen) -> Result<(), Failure> {
-    let name = arguments.path.display();
-    let Recovery { logs, ranks, missing, entries, records, damages, removed, named, subfiles } =
-        recovery;
+    let name = shown_path(&arguments.path);
+    let Recovery {
+        logs, ranks, missing, entries, records, damages, removed, named, subfiles, ..
+    } = recovery;
     let verb = if arguments.dry_run { "to be replayed" } else { "replayed" };
     match (logs, entries) {
         (0, _) => writeln!(screen, "{name}: no logs found")?,
@@ -72,14 +77,17 @@ fn text(arguments: &Arguments, recovery: &Recovery, screen: &mut Screen) -> Resu
         )?;
     }
     for damage in damages {
-        writeln!(screen, "damaged: rank {}: {}", damage.rank, damage.what)?;
+        writeln!(screen, "damaged: rank {}: {}", damage.rank, sentence(&damage.what))?;
     }
     for path in named {
         let did = if arguments.dry_run { "is to get" } else { "got" };
-        writeln!(screen, "named: sub-file {} {did} its name", path.display())?;
+        writeln!(screen, "named: sub-file {} {did} its name", shown_path(path))?;
     }
     for (path, why) in subfiles {
-        writeln!(screen, "missing: sub-file {}: {why}", path.display())?;
+        writeln!(screen, "missing: sub-file {}: {}", shown_path(path), sentence(why))?;
+    }
+    for left in &recovery.leftovers {
+        writeln!(screen, "beside: {}: {left}", shown_path(&left.path))?;
     }
     if *removed {
         writeln!(screen, "the logs were removed")?;

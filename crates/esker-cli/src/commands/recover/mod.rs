@@ -24,8 +24,8 @@ is changed. Do not run it while a program writes to the container.
 
 What is damaged is told with its place, and the rest is recovered. It can be done again.
 
-Exit codes: 0 nothing is missing, 1 something that had been promised is damaged or missing, 2 it
-cannot be told.
+Exit codes: 0 nothing is missing, 1 something that a version had, or that had been promised, is
+damaged or missing, 2 it cannot be told.
 
 Examples:
   esker recover run.nc --dir /scratch/bb      replay the logs in a burst buffer

@@ -61,22 +61,51 @@ pub(super) struct Reader<'l, 'a> {
     pub(super) notes: Vec<String>,
 }
 
-/// Reads a whole text.
-pub(super) fn file(lexer: &mut Lexer<'_>) -> Result<CdlFile, CdlError> {
+/// How much of a text is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Extent {
+    /// All of it.
+    Whole,
+    /// Up to the section of data, which may be anything.
+    Header,
+}
+
+/// Reads a text.
+pub(super) fn file(lexer: &mut Lexer<'_>, extent: Extent) -> Result<CdlFile, CdlError> {
     let name = heading(lexer)?;
+    let format = match extent {
+        Extent::Whole => None,
+        Extent::Header => told_version(lexer.text.get(lexer.at..).unwrap_or_default()),
+    };
     let mut reader = Reader {
         lexer,
         // Everything may be declared; what the version allows is seen at the end, because
         // `_Format` may come late.
         schema: Schema::new(Version::Cdf5),
         given: Vec::new(),
-        format: None,
+        format,
         current: None,
         extended: None,
         notes: Vec::new(),
     };
-    reader.body()?;
+    reader.body(extent)?;
     reader.finish(name)
+}
+
+/// The version in the comment that `ncmpidump` writes after the heading:
+/// `// file format: CDF-2 (large file)`.
+fn told_version(after_heading: &[u8]) -> Option<Version> {
+    let lines = after_heading.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+    let comments =
+        lines.skip_while(|line| line.is_empty()).take_while(|line| line.starts_with(b"//"));
+    comments.filter_map(|line| line[2..].trim_ascii().strip_prefix(b"file format: CDF-")).find_map(
+        |rest| match rest.first() {
+            Some(b'1') => Some(Version::Cdf1),
+            Some(b'2') => Some(Version::Cdf2),
+            Some(b'5') => Some(Version::Cdf5),
+            _ => None,
+        },
+    )
 }
 
 /// `netcdf name {`
@@ -117,7 +146,7 @@ fn heading(lexer: &mut Lexer<'_>) -> Result<String, CdlError> {
 }
 
 impl Reader<'_, '_> {
-    fn body(&mut self) -> Result<(), CdlError> {
+    fn body(&mut self, extent: Extent) -> Result<(), CdlError> {
         let mut section = Section::Start;
         loop {
             self.lexer.skip()?;
@@ -128,6 +157,7 @@ impl Reader<'_, '_> {
                 Token::Word(word) => match self.section_keyword(&word, section) {
                     Some(b"dimensions") => section = Section::Dimensions,
                     Some(b"variables") => section = Section::Variables,
+                    Some(b"data") if extent == Extent::Header => return Ok(()),
                     Some(b"data") => section = Section::Data,
                     Some(other) => {
                         let what = if other == b"group" { "a group" } else { "a section `types`" };

@@ -209,9 +209,20 @@ impl<'a> Lexer<'a> {
     pub(super) fn name(&self, word: Range<usize>) -> Result<String, CdlError> {
         let mut bytes = Vec::with_capacity(word.len());
         let mut escaped = false;
-        for &byte in self.slice(word.clone()) {
+        let mut rest = self.slice(word.clone());
+        while let Some((&byte, after)) = rest.split_first() {
+            rest = after;
             if byte == b'\\' && !escaped {
                 escaped = true;
+                continue;
+            }
+            // What our dump writes for characters that a terminal would obey. (ASCII ones no name has.)
+            if let (true, b'%', Some((digits, after))) =
+                (escaped, byte, rest.split_first_chunk::<2>())
+                && let Some(byte) = hex(digits).filter(|byte| *byte >= 0x80)
+            {
+                (escaped, rest) = (false, after);
+                bytes.push(byte);
                 continue;
             }
             escaped = false;
@@ -273,4 +284,9 @@ impl<'a> Lexer<'a> {
         }
         Ok(())
     }
+}
+
+/// Two hexadecimal digits as a number.
+fn hex(digits: &[u8; 2]) -> Option<u8> {
+    u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
 }

@@ -11,6 +11,7 @@ mod lex;
 pub use file::CdlFile;
 
 use constant::Constant;
+use declare::Extent;
 use lex::{Lexer, Token};
 
 use super::error::{CdlError, CdlFault};
@@ -28,7 +29,20 @@ pub fn parse(text: &str) -> Result<CdlFile, CdlError> {
 
 /// Reads CDL whose strings need not be UTF-8, as the text of old files often is not.
 pub fn parse_bytes(text: &[u8]) -> Result<CdlFile, CdlError> {
-    declare::file(&mut Lexer::new(text))
+    declare::file(&mut Lexer::new(text), Extent::Whole)
+}
+
+/// Reads the header of a CDL text: its dimensions, variables and attributes. The data section is
+/// not looked at. The version may stand in the comment that `ncmpidump` writes.
+///
+/// ```
+/// let text = b"netcdf t {\n// file format: CDF-2 (large file)\ndimensions: x = 3 ;\n}";
+/// let file = esker_tools::cdl::parse_header(text)?;
+/// assert_eq!(file.schema.version, esker::Version::Cdf2);
+/// # Ok::<(), esker_tools::cdl::CdlError>(())
+/// ```
+pub fn parse_header(text: &[u8]) -> Result<CdlFile, CdlError> {
+    declare::file(&mut Lexer::new(text), Extent::Header)
 }
 
 /// Takes a constant.

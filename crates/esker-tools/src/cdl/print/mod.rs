@@ -10,6 +10,7 @@ mod ncml;
 mod rows;
 mod text;
 
+use esker_text::sentence;
 use std::io::{self, Write};
 
 use esker::Dataset;
@@ -29,10 +30,10 @@ const DOUBLE_DIGITS: usize = 15;
 #[non_exhaustive]
 pub enum PrintError {
     /// The output could not be written.
-    #[error("cannot write the text: {0}")]
+    #[error("cannot write the text: {}", sentence(.0))]
     Write(#[from] io::Error),
     /// The data could not be read.
-    #[error("cannot read variable \"{var}\": {error}")]
+    #[error("cannot read variable \"{var}\": {error}", var = sentence(var), error = sentence(error))]
     Read {
         /// The variable.
         var: String,
@@ -41,8 +42,7 @@ pub enum PrintError {
     },
     /// The source gave something else than it was asked for.
     #[error(
-        "variable \"{var}\" was read as {found} values of type {ty}, but {asked} were asked for"
-    )]
+        "variable \"{var}\" was read as {found} values of type {ty}, but {asked} were asked for", var = sentence(var))]
     Mismatch {
         /// The variable.
         var: String,
@@ -54,10 +54,10 @@ pub enum PrintError {
         asked: u64,
     },
     /// A variable of the list does not exist.
-    #[error("there is no variable \"{0}\"")]
+    #[error("there is no variable \"{}\"", sentence(.0))]
     NoSuchVariable(String),
     /// An option's value that cannot be used.
-    #[error("{option} cannot be {value}: {reason}")]
+    #[error("{option} cannot be {value}: {reason}", option = sentence(option), value = sentence(value), reason = sentence(reason))]
     Option {
         /// The option.
         option: &'static str,

@@ -4,7 +4,7 @@ use esker_format::{Attribute, DimLen, Values, VarId};
 
 use super::decimal::{put_general, put_i64, put_u64};
 use super::lines::Lines;
-use super::text::{c_name, put_xml_text};
+use super::text::{c_name, put_xml, put_xml_text};
 use super::{DumpOptions, Precision, PrintError};
 use crate::cdl::fill::each_values;
 use crate::cdl::source::CdlSource;
@@ -21,13 +21,13 @@ pub(super) fn put(
     lines.raw(b"<netcdf xmlns=\"https://www.unidata.ucar.edu/namespaces/netcdf/ncml-2.2\"");
     lines.raw(b" location=\"");
     match &options.location {
-        Some(location) => lines.raw(location.as_bytes()),
-        None => lines.raw(source.path().to_string_lossy().as_bytes()),
+        Some(location) => put_xml(lines.buffer(), location.as_bytes()),
+        None => put_xml(lines.buffer(), source.path().as_os_str().as_encoded_bytes()),
     }
     lines.raw(b"\">\n");
     for dim in &schema.dims {
         lines.raw(b"  <dimension name=\"");
-        lines.raw(c_name(&dim.name).as_bytes());
+        put_xml(lines.buffer(), c_name(&dim.name).as_bytes());
         lines.raw(b"\" length=\"");
         let (len, end): (_, &[u8]) = match dim.len {
             DimLen::Fixed(len) => (len, b"\" />\n"),
@@ -43,11 +43,12 @@ pub(super) fn put(
     }
     for (id, var) in schema.vars.iter().enumerate() {
         lines.raw(b"  <variable name=\"");
-        lines.raw(c_name(&var.name).as_bytes());
+        put_xml(lines.buffer(), c_name(&var.name).as_bytes());
         lines.raw(b"\"");
         for (place, dim) in var.dims.iter().enumerate() {
             lines.raw(if place == 0 { b" shape=\"" } else { b" " });
-            lines.raw(schema.dims.at(dim.0).map_or("", |d| c_name(&d.name)).as_bytes());
+            let name = schema.dims.at(dim.0).map_or("", |d| c_name(&d.name));
+            put_xml(lines.buffer(), name.as_bytes());
         }
         lines.raw(if var.dims.is_empty() { b" type=\"" } else { b"\" type=\"" });
         lines.raw(var.ty.cdl_name().as_bytes());
@@ -83,7 +84,7 @@ fn put_attribute(
 ) {
     lines.raw(indent);
     lines.raw(b"  <attribute name=\"");
-    lines.raw(c_name(&attribute.name).as_bytes());
+    put_xml(lines.buffer(), c_name(&attribute.name).as_bytes());
     if let Values::Char(text) = &attribute.values {
         lines.raw(b"\" value=");
         put_xml_text(lines.buffer(), text);

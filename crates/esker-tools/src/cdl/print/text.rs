@@ -1,4 +1,20 @@
-//! Names and text with the escapes of CDL and of XML.
+//! Names and text with the escapes of CDL and of XML. Nothing that a terminal would obey is left in them: what
+//! is ASCII has the escapes of ncdump, and other such characters (C1, marks of direction) are written
+//! byte by byte, which ncgen reads in text. In names it does not; `esker gen` does.
+
+use esker_text::is_obeyed;
+
+/// Calls `put` with each byte, and whether a terminal would obey the character that it is of, which is not ASCII.
+fn each_byte(text: &[u8], mut put: impl FnMut(u8, bool)) {
+    for chunk in text.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            let is_obeyed = !c.is_ascii() && is_obeyed(c);
+            c.encode_utf8(&mut [0; 4]).bytes().for_each(|byte| put(byte, is_obeyed));
+        }
+        // A terminal of eight bits has C1 here.
+        chunk.invalid().iter().for_each(|byte| put(*byte, (0x80..0xa0).contains(byte)));
+    }
+}
 
 /// A name up to its first zero: some old files have zeros in names, which C does not see.
 pub(super) fn c_name(name: &str) -> &str {
@@ -10,18 +26,18 @@ pub(super) fn put_name(out: &mut Vec<u8>, name: &str) {
     if name.starts_with(|c: char| c.is_ascii_digit()) {
         out.push(b'\\');
     }
-    for byte in c_name(name).bytes() {
-        if byte.is_ascii_control() {
+    each_byte(c_name(name).as_bytes(), |byte, is_obeyed| {
+        if byte.is_ascii_control() || is_obeyed {
             out.extend_from_slice(b"\\%");
             out.push(HEX[usize::from(byte >> 4)]);
             out.push(HEX[usize::from(byte & 15)]);
-            continue;
+            return;
         }
         if b" !\"#$&'()*,:;<=>?[\\]^`{|}~".contains(&byte) {
             out.push(b'\\');
         }
         out.push(byte);
-    }
+    });
 }
 
 const HEX: [u8; 16] = *b"0123456789abcdef";
@@ -31,14 +47,12 @@ const HEX: [u8; 16] = *b"0123456789abcdef";
 pub(super) fn put_attribute_text(out: &mut Vec<u8>, text: &[u8]) {
     let shown = text.iter().rposition(|&b| b != 0).map_or(0, |p| p + 1);
     out.push(b'"');
-    for &byte in &text[..shown] {
-        match byte {
-            b'\n' => out.extend_from_slice(b"\\n\",\n\t\t\t\""),
-            _ if put_escape(out, byte) => {}
-            _ if byte.is_ascii_control() => put_octal(out, byte),
-            _ => out.push(byte),
-        }
-    }
+    each_byte(&text[..shown], |byte, is_obeyed| match byte {
+        b'\n' => out.extend_from_slice(b"\\n\",\n\t\t\t\""),
+        _ if put_escape(out, byte) => {}
+        _ if byte.is_ascii_control() || is_obeyed => put_octal(out, byte),
+        _ => out.push(byte),
+    });
     out.push(b'"');
 }
 
@@ -77,22 +91,37 @@ fn put_octal(out: &mut Vec<u8>, byte: u8) {
 pub(super) fn put_xml_text(out: &mut Vec<u8>, text: &[u8]) {
     let shown = text.iter().rposition(|&b| b != 0).map_or(0, |p| p + 1);
     out.push(b'"');
-    for &byte in &text[..shown] {
-        match byte {
-            b'"' => out.extend_from_slice(b"&quot;"),
-            b'<' => out.extend_from_slice(b"&lt;"),
-            b'>' => out.extend_from_slice(b"&gt;"),
-            b'&' => out.extend_from_slice(b"&amp;"),
-            b'\n' => out.extend_from_slice(b"&#xA;"),
-            b'\r' => out.extend_from_slice(b"&#xD;"),
-            b'\t' => out.extend_from_slice(b"&#x9;"),
-            _ if byte.is_ascii_control() => {
-                out.extend_from_slice(b"&#");
-                super::decimal::put_u64(out, u64::from(byte));
-                out.push(b';');
+    put_xml(out, &text[..shown]);
+    out.push(b'"');
+}
+
+/// Text for XML, with references in place of what means something there or to a terminal.
+pub(super) fn put_xml(out: &mut Vec<u8>, text: &[u8]) {
+    let refer = |out: &mut Vec<u8>, number: u32| {
+        out.extend_from_slice(b"&#");
+        super::decimal::put_u64(out, u64::from(number));
+        out.push(b';');
+    };
+    for chunk in text.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                '"' => out.extend_from_slice(b"&quot;"),
+                '<' => out.extend_from_slice(b"&lt;"),
+                '>' => out.extend_from_slice(b"&gt;"),
+                '&' => out.extend_from_slice(b"&amp;"),
+                '\n' => out.extend_from_slice(b"&#xA;"),
+                '\r' => out.extend_from_slice(b"&#xD;"),
+                '\t' => out.extend_from_slice(b"&#x9;"),
+                _ if is_obeyed(c) => refer(out, c.into()),
+                _ => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
             }
-            _ => out.push(byte),
+        }
+        for &byte in chunk.invalid() {
+            match byte {
+                // Latin-1, as the others are meant to be.
+                0x80..0xa0 => refer(out, byte.into()),
+                _ => out.push(byte),
+            }
         }
     }
-    out.push(b'"');
 }

@@ -216,7 +216,8 @@ fn an_interrupted_redefinition_is_finished() {
     {
         let store = store_with(found);
         put(&store, &beside, &journal.encode());
-        put(&store, &esker::new_path(Path::new(NAME)), b"left");
+        let draft = esker_store::draft_path(Path::new(NAME), esker_store::DraftForm::New, 7);
+        put(&store, &draft, b"left");
         let copied = copy(&store);
         if state != HeaderState::New {
             assert_eq!(bytes(&store, COPY), new);
@@ -228,7 +229,7 @@ fn an_interrupted_redefinition_is_finished() {
         assert_eq!(repair.left, []);
         assert_eq!(bytes(&store, NAME), new);
         assert!(!store.exists(&beside).unwrap());
-        assert!(!store.exists(&esker::new_path(Path::new(NAME))).unwrap());
+        assert!(!store.exists(&draft).unwrap());
     }
     // A journal of another file is not touched.
     let mut foreign = file.clone();

@@ -22,7 +22,7 @@ impl<S: fmt::Debug> fmt::Debug for ChoosyStore<S> {
     }
 }
 
-impl<S: Store> Layer for ChoosyStore<S> {
+impl<S: Store + Clone> Layer for ChoosyStore<S> {
     fn below(&self) -> &dyn Store {
         &self.inner
     }

@@ -412,11 +412,11 @@ fn an_error_in_the_background_comes_with_the_wait_and_nothing_is_lost() {
         let (path, bb) = (dir.path().join("run.nc"), dir.path().join("bb"));
         let broken = Arc::new(AtomicBool::new(false));
         let store = {
-            let (path, broken) = (dir.path().join(".run.nc.esker-new"), broken.clone());
+            let broken = broken.clone();
             ChoosyStore {
                 inner: LocalStore,
                 refuses: Arc::new(move |file: &Path, offset, _| {
-                    let is_it = file == path || file.file_name().is_some_and(|n| n == "run.nc");
+                    let is_it = esker_store::named_path(file).ends_with("run.nc");
                     let fails = is_it && offset > 100 && broken.load(Ordering::SeqCst);
                     fails.then_some(ErrorKind::Other)
                 }),

@@ -2,9 +2,12 @@
 
 mod failing;
 mod files;
+mod foreign;
 mod limits;
 mod lists;
 mod lossy;
 mod owners;
 mod room;
+mod tables;
 mod valid;
+mod writers;

@@ -1,19 +1,29 @@
 //! The file system.
 
+pub(crate) mod attributes;
+mod landing;
+
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::{Access, CreateMode, File, Result, Store, StoreError};
+use rustix::fs::{Mode, OFlags};
+
+use crate::enclosed::{EnclosedStore, names};
+use crate::lock::outcome;
+use crate::{
+    Access, CreateMode, File, FileId, Landing, Locking, Result, Store, StoreError, named_path,
+};
 
 /// Files of the local (or mounted) file system.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LocalStore;
 
 #[derive(Debug)]
-struct LocalFile {
+pub(crate) struct LocalFile {
     path: PathBuf,
     file: fs::File,
 }
@@ -64,12 +74,13 @@ impl Store for LocalStore {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        fs::rename(from, to)
-            .map_err(|e| StoreError::new(from, format!("rename to {}", to.display()), e))
+        fs::rename(from, to).map_err(|e| {
+            StoreError::new(from, format!("rename to {}", named_path(to).display()), e)
+        })
     }
 
     fn publish(&self, from: &Path, to: &Path) -> Result<()> {
-        let action = || format!("rename to {}", to.display());
+        let action = || format!("rename to {}", named_path(to).display());
         let linked = match fs::hard_link(from, to) {
             // A file system without links: the name is taken first, then the file put there.
             Err(e)
@@ -107,12 +118,9 @@ impl Store for LocalStore {
 
     fn names_in(&self, directory: &Path) -> Result<Vec<String>> {
         let failed = |e| StoreError::new(directory, "listing the directory", e);
-        let mut names = Vec::new();
-        for entry in fs::read_dir(directory).map_err(failed)? {
-            names.extend(entry.map_err(failed)?.file_name().into_string().ok());
-        }
-        names.sort();
-        Ok(names)
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = rustix::fs::open(directory, flags, Mode::empty());
+        opened.map_err(io::Error::from).and_then(names).map_err(failed)
     }
 
     fn remove_dir(&self, path: &Path) -> Result<()> {
@@ -131,11 +139,79 @@ impl Store for LocalStore {
         fs::canonicalize(path).map_err(|e| StoreError::new(path, "look-up", e))
     }
 
-    fn copy_permissions(&self, from: &Path, to: &Path) -> Result<()> {
-        let permissions = fs::metadata(from).map(|m| m.permissions());
-        permissions
-            .and_then(|p| fs::set_permissions(to, p))
-            .map_err(|e| StoreError::new(to, "setting permissions", e))
+    fn landing(&self, path: &Path) -> Result<Landing> {
+        landing::landing(path).map_err(|e| StoreError::new(path, "create", e))
+    }
+
+    fn create_like(&self, path: &Path, like: &Path) -> Result<Arc<dyn File>> {
+        if !self.exists(like)? {
+            return self.create(path, CreateMode::New);
+        }
+        let file = attributes::create_private(path, like)
+            .map_err(|e| StoreError::new(path, "create", e))?;
+        if let Err(error) = attributes::give(&file, like) {
+            // It is ours, and empty.
+            let _ = fs::remove_file(path);
+            return Err(StoreError::new(
+                path,
+                "giving it the permissions of what it replaces",
+                error,
+            ));
+        }
+        LocalStore::wrap(path, Ok(file), "create")
+    }
+
+    fn create_new_dir(&self, path: &Path, like: Option<&Path>) -> Result<()> {
+        let failed = |e| StoreError::new(path, "making the directory", e);
+        let Some(like) = like else { return fs::create_dir(path).map_err(failed) };
+        fs::DirBuilder::new().mode(0o700).create(path).map_err(failed)?;
+        fs::File::open(path).and_then(|made| attributes::give(&made, like)).map_err(|error| {
+            let _ = fs::remove_dir(path);
+            failed(error)
+        })
+    }
+
+    fn open_trusted(&self, path: &Path, of: &Path) -> Result<Arc<dyn File>> {
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        let opened = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path);
+        let checked = opened.and_then(|file| {
+            let (found, dataset) = (file.metadata()?, fs::metadata(of)?);
+            if !found.is_file() {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "it is no regular file"));
+            }
+            let own = rustix::process::geteuid().as_raw();
+            if ![own, dataset.uid(), 0].contains(&found.uid()) {
+                let why = format!(
+                    "it belongs to user {}, who neither is you nor owns the dataset (user {}): look at \
+                     it, and remove it if nobody knows it",
+                    found.uid(),
+                    dataset.uid()
+                );
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+            }
+            Ok(file)
+        });
+        LocalStore::wrap(path, checked, "open")
+    }
+
+    #[cfg(target_os = "linux")]
+    fn exchange(&self, one: &Path, other: &Path) -> Result<()> {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use rustix::io::Errno;
+        renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).map_err(|errno| {
+            let error = match errno {
+                Errno::INVAL | Errno::NOSYS | Errno::NOTSUP => io::ErrorKind::Unsupported.into(),
+                other => other.into(),
+            };
+            StoreError::new(other, "exchange", error)
+        })
+    }
+
+    fn age(&self, path: &Path) -> Result<Option<Duration>> {
+        let modified = fs::symlink_metadata(path).and_then(|metadata| metadata.modified());
+        let modified = modified.map_err(|e| StoreError::new(path, "look-up", e))?;
+        // A clock that was set back has no age to tell.
+        Ok(modified.elapsed().ok())
     }
 
     fn sync_names(&self, path: &Path) -> Result<()> {
@@ -144,9 +220,30 @@ impl Store for LocalStore {
             .and_then(|d| d.sync_all())
             .map_err(|e| StoreError::new(directory, "sync of the directory", e))
     }
+
+    fn enclosed(&self, root: &Path) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(EnclosedStore::new(root)?))
+    }
+
+    fn id_of(&self, path: &Path) -> Result<Option<FileId>> {
+        match fs::metadata(path) {
+            Ok(metadata) => Ok(Some(id(&metadata))),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(StoreError::new(path, "look-up", e)),
+        }
+    }
+}
+
+fn id(metadata: &fs::Metadata) -> FileId {
+    FileId { device: metadata.dev(), number: metadata.ino() }
 }
 
 impl LocalFile {
+    /// A file that is open, whatever it was opened by.
+    pub(crate) fn shared(path: &Path, file: fs::File) -> Arc<dyn File> {
+        Arc::new(LocalFile { path: path.to_path_buf(), file })
+    }
+
     fn failed(&self, what: &str, offset: u64, len: usize, error: io::Error) -> StoreError {
         StoreError::new(&self.path, format!("{what} of {len} bytes at offset {offset}"), error)
     }
@@ -190,5 +287,24 @@ impl File for LocalFile {
     fn block_size(&self) -> u64 {
         // Lustre tells its stripe here, GPFS its block, NFS its transfer size.
         self.file.metadata().map_or(4096, |m| m.blksize()).clamp(512, 64 << 20)
+    }
+
+    fn try_lock(&self) -> Result<Locking> {
+        loop {
+            match outcome(self.file.try_lock()) {
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                asked => return asked.map_err(|e| StoreError::new(&self.path, "lock", e)),
+            }
+        }
+    }
+
+    fn unlock(&self) -> Result<()> {
+        self.file.unlock().map_err(|e| StoreError::new(&self.path, "unlock", e))
+    }
+
+    fn id(&self) -> Result<Option<FileId>> {
+        let metadata = self.file.metadata();
+        let metadata = metadata.map_err(|e| StoreError::new(&self.path, "look-up", e))?;
+        Ok(Some(id(&metadata)))
     }
 }

@@ -1,0 +1,116 @@
+//! The container's file of promises: which versions were committed, and which of them were synced.
+//!
+//! A manifest that is damaged or gone cannot say what it was. Without a second place, a reader would
+//! take the version before it for the newest, without a word.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
+
+use esker_format::log::{Manifest, Promise, PromiseSlot};
+use esker_store::{Access, File, Store};
+
+use super::names::{MARK, promises_path};
+use crate::error::Result;
+
+/// Empty slots at the end that are passed over: nobody leaves so many.
+const MOST_EMPTY: u64 = 1 << 12;
+
+/// The promises that a container has.
+#[derive(Debug)]
+pub(crate) struct Promises {
+    file: Option<Arc<dyn File>>,
+    /// The newest version that one speaks of, or 0.
+    highest: u64,
+}
+
+impl Promises {
+    /// Opens them. Whoever lists versions afterwards finds all that are promised here: a commit
+    /// gives a version its name first.
+    pub(crate) fn open(store: &dyn Store, path: &Path) -> Result<Promises> {
+        let path = promises_path(path);
+        if !store.exists(&path)? {
+            return Ok(Promises { file: None, highest: 0 });
+        }
+        let file = store.open(&path, Access::Read)?;
+        let last = file.len()?.div_ceil(Promise::LEN).saturating_sub(1);
+        let mut promises = Promises { file: Some(file), highest: 0 };
+        for version in (last.saturating_sub(MOST_EMPTY).max(1)..=last).rev() {
+            if let PromiseSlot::Promise(_) = promises.of(version)? {
+                promises.highest = version;
+                break;
+            }
+        }
+        Ok(promises)
+    }
+
+    /// Whether there is a file of them that begins as it should.
+    pub(crate) fn are_there(&self) -> Result<bool> {
+        let Some(file) = &self.file else { return Ok(false) };
+        let mut head = [0; Promise::LEN as usize];
+        file.read_at(0, &mut head)?;
+        Ok(head == Promise::head())
+    }
+
+    /// The newest version that a whole promise speaks of; 0 without one.
+    pub(crate) fn highest(&self) -> u64 {
+        self.highest
+    }
+
+    /// What is said of a version.
+    pub(crate) fn of(&self, version: u64) -> Result<PromiseSlot> {
+        let Some(file) = &self.file else { return Ok(PromiseSlot::Empty) };
+        let mut bytes = [0; Promise::LEN as usize];
+        let place = Promise::offset(version);
+        // No file is so long.
+        if place > i64::MAX as u64 - Promise::LEN {
+            return Ok(PromiseSlot::Empty);
+        }
+        let n = file.read_at(place, &mut bytes)?;
+        Ok(PromiseSlot::decode(version, &bytes[..n]))
+    }
+}
+
+/// Makes the file of promises, if there is none.
+pub(super) fn prepare(store: &dyn Store, path: &Path) -> Result<()> {
+    let (mark, path) = (path.join(MARK), promises_path(path));
+    let file = match store.exists(&path)? {
+        true => store.open(&path, Access::ReadWrite)?,
+        // Another writer may be making it.
+        false => match store.create_like(&path, &mark) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => return Ok(()),
+            made => made?,
+        },
+    };
+    let mut there = [0; Promise::LEN as usize];
+    file.read_at(0, &mut there)?;
+    match there == Promise::head() {
+        true => Ok(()),
+        false => Ok(file.write_at(0, &Promise::head())?),
+    }
+}
+
+/// Notes that a version was committed. It has its name, and if it is `durable`, it is safe.
+pub(super) fn promise(
+    store: &dyn Store,
+    path: &Path,
+    (manifest, bytes): (&Manifest, &[u8]),
+    (first, durable): (u64, bool),
+) -> Result<()> {
+    let (data, metadata) = manifest.log_bytes();
+    let promise = Promise {
+        version: manifest.version,
+        first,
+        durable,
+        manifest: crc32c::crc32c(bytes),
+        header: crc32c::crc32c(&manifest.header),
+        data,
+        metadata,
+    };
+    let file = store.open(&promises_path(path), Access::ReadWrite)?;
+    file.write_at(Promise::offset(manifest.version), &promise.encode())?;
+    if durable {
+        file.sync()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! Versions that were committed and cannot be read.
+
+use std::path::Path;
+
+use esker_format::log::{Promise, PromiseSlot};
+use esker_store::Store;
+
+use crate::container::{self, Mark, Promises, Read, versions};
+use crate::error::Result;
+
+/// Versions that are looked for one by one.
+const MOST_VERSIONS: usize = 1 << 16;
+
+/// A version that was committed and cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LostVersion {
+    /// Its number.
+    pub version: u64,
+    /// What is wrong with it.
+    pub what: String,
+    /// Whether it was promised to survive a loss of power; `None` if nothing says so or the contrary.
+    pub synced: Option<bool>,
+    /// Of a recovery: what the new version lacks of it, in a sentence; `None` if it has everything.
+    pub lacks: Option<String>,
+    /// What was promised of it.
+    promise: Option<Promise>,
+}
+
+/// The versions from `first` on that were committed and are not whole, newest first.
+pub(super) fn lost_versions(
+    store: &dyn Store,
+    path: &Path,
+    first: u64,
+) -> Result<Vec<LostVersion>> {
+    let promises = Promises::open(store, path)?;
+    let listed = versions(store, path)?;
+    let top = listed.first().copied().unwrap_or(0).max(promises.highest());
+    let mut lost = Vec::new();
+    // Somebody may have written a number that nobody can count to.
+    let promised = (first.max(1)..=top).rev().take(MOST_VERSIONS);
+    let mut all: Vec<u64> = promised.chain(listed.iter().copied()).collect();
+    all.sort_unstable_by(|a, b| b.cmp(a));
+    all.dedup();
+    for version in all.into_iter().filter(|version| *version >= first) {
+        let slot = promises.of(version)?;
+        let what = match container::read(store, path, version, &slot)? {
+            Read::Whole(_) => continue,
+            Read::Damaged(why) => format!("its manifest is damaged: {why}"),
+            // Nobody has ever committed it.
+            Read::Absent if !matches!(slot, PromiseSlot::Promise(_)) => continue,
+            Read::Absent => "its manifest is not there".to_string(),
+        };
+        let promise = match slot {
+            PromiseSlot::Promise(promise) => Some(promise),
+            PromiseSlot::Empty | PromiseSlot::Damaged => None,
+        };
+        let synced = promise.map(|promise| promise.durable);
+        lost.push(LostVersion { version, what, synced, lacks: None, promise });
+    }
+    Ok(lost)
+}
+
+/// Whether the file of promises does not say of a version what it should.
+pub(super) fn promises_damaged(store: &dyn Store, path: &Path, version: u64) -> Result<bool> {
+    let promises = Promises::open(store, path)?;
+    let expected = Mark::find(store, path)?.is_some_and(|mark| mark.has_promises());
+    let slot = promises.of(version)?;
+    Ok((expected && !promises.are_there()?) || slot == PromiseSlot::Damaged)
+}
+
+impl LostVersion {
+    /// What a version with this header, and logs of so many bytes, lacks of this one.
+    pub(super) fn lacking(
+        &self,
+        header: &[u8],
+        (data, metadata): (u64, u64),
+        is_whole: bool,
+    ) -> Option<String> {
+        let Some(promise) = &self.promise else {
+            return Some("nothing is known of what it had".to_string());
+        };
+        let mut lacks = Vec::new();
+        if promise.header != crc32c::crc32c(header) {
+            lacks.push("definitions, attributes or records that it had".to_string());
+        }
+        if !is_whole || data < promise.data || metadata < promise.metadata {
+            lacks.push(format!(
+                "some of its {} bytes of values, of which {data} are there",
+                promise.data
+            ));
+        }
+        (!lacks.is_empty()).then(|| lacks.join(", and "))
+    }
+}
