@@ -408,10 +408,9 @@ impl One<'_> {
             return Some(format!("its {} bytes are more than filters make", entry.len));
         }
         let NumRecs::Count(records) = self.header.numrecs else { return None };
-        match write.records.end().filter(|end| self.committed_only && is_record && *end > records) {
-            Some(end) => Some(format!("it reaches to record {}, and there are {records}", end - 1)),
-            None => None,
-        }
+        let end = write.records.end();
+        let beyond = end.filter(|end| self.committed_only && is_record && *end > records);
+        beyond.map(|end| format!("it reaches to record {}, and there are {records}", end - 1))
     }
 
     fn good(&mut self, entry: &Entry, committed: bool) {

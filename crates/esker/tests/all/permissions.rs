@@ -188,7 +188,7 @@ fn two_who_create_one_name_leave_one_of_the_two_datasets_whole() {
         let seed = values[0];
         assert_eq!(values.len(), 1000 + seed as usize);
         assert!(values.iter().all(|value| *value == seed), "round {round}");
-        assert_eq!(files(dir.path()), [path.clone()]);
+        assert_eq!(files(dir.path()), std::slice::from_ref(&path));
     }
 }
 
