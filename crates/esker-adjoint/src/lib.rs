@@ -41,7 +41,7 @@
 //! ```
 //!
 //! docs/adjoint.md is the users' page, docs/format/adjoint.md has the bytes of the folder. Read on in `schedule/mod.rs`, `run.rs`,
-//! `tiers.rs`, `segment.rs`.
+//! `resume.rs`, `tiers.rs`, `segment.rs`.
 #![forbid(unsafe_code)]
 
 mod error;
@@ -51,10 +51,12 @@ mod journal;
 mod lane;
 mod model;
 mod options;
+mod resume;
 mod run;
 mod samples;
 pub mod schedule;
 mod segment;
+mod survey;
 mod tiers;
 mod vault;
 
@@ -64,6 +66,8 @@ pub use folder::{About, MARK};
 pub use journal::{Record, Survivors};
 pub use model::{ArrayMut, Layout, Model, ModelError};
 pub use options::{OnDrift, Options, Report};
-pub use run::{Survey, budget, check, resume, run, survey};
+pub use resume::resume;
+pub use run::{budget, run};
 pub use segment::Kind;
+pub use survey::{Survey, check, survey};
 pub use vault::Vault;

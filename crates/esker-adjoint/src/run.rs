@@ -10,7 +10,7 @@ use esker_format::ExternalType;
 
 use crate::error::{AdjointError, Result};
 use crate::filters::Filters;
-use crate::folder::{About, Folder, of_kind};
+use crate::folder::{About, Folder};
 use crate::journal::Event;
 use crate::lane::{Lane, Promise};
 use crate::model::{ArrayMut, Layout, Model};
@@ -19,7 +19,7 @@ use crate::samples::Samples;
 use crate::schedule::{
     Action, Budget, Costs, Data, OPEN_END, Place, Revolve, Schedule, ScheduleError, binomial,
 };
-use crate::segment::{self, Kind, Snapshot, Title};
+use crate::segment::{self, Kind, Snapshot};
 use crate::tiers::{Key, Tiers};
 
 /// Bytes of all arrays.
@@ -42,7 +42,11 @@ pub fn budget(
 }
 
 /// The smallest budgets and the largest state of all ranks.
-fn agreed(model: &mut dyn Model, comm: &dyn Communicator, options: &Options) -> Result<[u64; 3]> {
+pub(crate) fn agreed(
+    model: &mut dyn Model,
+    comm: &dyn Communicator,
+    options: &Options,
+) -> Result<[u64; 3]> {
     let disk = if options.folder.is_some() { options.disk } else { 0 };
     let deps = total(&model.deps());
     let raw = total(&model.state()).max(deps);
@@ -98,7 +102,7 @@ fn about(
 }
 
 /// Shares an outcome: if a rank failed, all fail.
-fn agree<T>(comm: &dyn Communicator, outcome: Result<T>, at: &str) -> Result<T> {
+pub(crate) fn agree<T>(comm: &dyn Communicator, outcome: Result<T>, at: &str) -> Result<T> {
     if comm.size() == 1 {
         return outcome;
     }
@@ -128,7 +132,11 @@ fn begin(about: &About, comm: &dyn Communicator, options: &Options) -> Result<Ti
 }
 
 /// Through how many checkpoints a state goes at most, so that a bound of error can be divided by it.
-fn expected_depth(schedule: &mut dyn Schedule, model: &mut dyn Model, options: &Options) -> u32 {
+pub(crate) fn expected_depth(
+    schedule: &mut dyn Schedule,
+    model: &mut dyn Model,
+    options: &Options,
+) -> u32 {
     let Some(steps) = schedule.steps().filter(|_| !options.filters.is_lossless()) else { return 1 };
     let raw = total(&model.state()).max(1);
     // With filters there is room for more than this; more checkpoints make the depth smaller.
@@ -142,224 +150,6 @@ fn expected_depth(schedule: &mut dyn Schedule, model: &mut dyn Model, options: &
     depth.flatten().unwrap_or(bound).max(1)
 }
 
-/// Goes on with a run whose program ended before it was done.
-///
-/// `model` is made as for the run, and stands at its initial state. A plan is made from what survived; what is damaged
-/// is computed again.
-pub fn resume(model: &mut dyn Model, comm: &dyn Communicator, options: &Options) -> Result<Report> {
-    let opened = reopen(model, comm, options);
-    let (about, mut tiers, found, options) = agree(comm, opened, "resume")?;
-    let mut done = [u64::from(found.end_reverse)];
-    comm.all_reduce(Reduction::U64(&mut done), ReduceOp::Max)?;
-    if done[0] > 0 {
-        return Err(AdjointError::Folder {
-            path: options.folder.clone().unwrap_or_default(),
-            why: "the run is done: there is nothing to resume".into(),
-        });
-    }
-    if about.steps == 0 {
-        let path = options.folder.clone().unwrap_or_default();
-        let why = "its number of steps was not known, so it cannot be resumed".into();
-        return Err(AdjointError::Folder { path, why });
-    }
-    let [memory, disk, raw] = agreed(model, comm, &options)?;
-    // What all ranks have. The adjoint of the lowest state that all have reached.
-    let mine = |kind| of_kind(&found, kind);
-    let mut adjoint = [mine(Kind::Adjoint).iter().map(|r| r.step).min().unwrap_or(about.steps)];
-    comm.all_reduce(Reduction::U64(&mut adjoint), ReduceOp::Max)?;
-    let end = adjoint[0];
-    let restored = match end == about.steps {
-        true => Ok(()),
-        false => mine(Kind::Adjoint)
-            .iter()
-            .find(|record| record.step == end)
-            .ok_or(AdjointError::NotKept { step: end, place: Place::Disk })
-            .and_then(|record| {
-                tiers.adopt(record);
-                let key = (end, Kind::Adjoint);
-                let bytes = tiers.load(&key)?;
-                let stored = segment::open(&bytes, &tiers.title(&key), Place::Disk)?;
-                let arrays = model.adjoint();
-                segment::restore(&stored, arrays, end, Place::Disk, &mut Scratch::new())
-            }),
-    };
-    agree(comm, restored, "resume")?;
-    let cleared = clear_up(&mut tiers, &found, end);
-    let kept = agree(comm, cleared, "resume")?;
-    // A checkpoint counts if every rank has it.
-    let common = in_common(comm, &kept)?;
-    let dropped = kept
-        .keys()
-        .filter(|step| !common.contains_key(step))
-        .try_for_each(|step| tiers.drop_key(&(*step, Kind::Restart)));
-    agree(comm, dropped, "resume")?;
-    let mut items: Vec<(u64, Place, u64)> =
-        common.iter().map(|(&step, &bytes)| (step, Place::Disk, bytes)).collect();
-    if !common.contains_key(&0) {
-        // It was in memory. The model stands there now.
-        let used: u64 = items.iter().map(|item| item.2).sum();
-        let first =
-            keep_first(model, comm, &mut tiers, [memory, disk.saturating_sub(used)], &options);
-        items.push(first?);
-    }
-    let plan = Budget::new(about.steps, raw, memory, disk)?.deps_are_state(!model.has_deps());
-    let mut plan = plan.resume(None, end, &items);
-    let depth = expected_depth(&mut plan, model, &options);
-    let mut runner = Runner::new(model, comm, &options, tiers, depth);
-    runner.ended = end < about.steps;
-    runner.end = end;
-    runner.report.steps = about.steps;
-    runner.adjoint_kept = (end < about.steps).then_some(end);
-    runner.report.notes.extend(found.damage.clone());
-    runner.samples_first()?;
-    let outcome = runner.carry_out(&mut plan);
-    runner.finish(outcome)
-}
-
-/// Gives up what is of no more use, and what the journal does not know.
-///
-/// What is left is read and compared with its checksums; gives the steps that are whole, with their bytes.
-fn clear_up(
-    tiers: &mut Tiers,
-    found: &crate::journal::Survivors,
-    end: u64,
-) -> Result<BTreeMap<u64, u64>> {
-    let mut whole = BTreeMap::new();
-    for record in &found.kept {
-        let key = (record.step, record.kind);
-        tiers.adopt(record);
-        let wanted = match record.kind {
-            Kind::Restart => record.step < end,
-            Kind::Adjoint => record.step == end,
-            Kind::Deps => false,
-        };
-        if !wanted {
-            tiers.drop_key(&key)?;
-        } else if record.kind == Kind::Restart {
-            let verified = tiers.load(&key).and_then(|bytes| {
-                let arrays = segment::open(&bytes, &tiers.title(&key), Place::Disk)?;
-                arrays.iter().try_for_each(|array| array.verify(record.step, Place::Disk))
-            });
-            match verified {
-                Ok(()) => {
-                    whole.insert(record.step, record.bytes);
-                }
-                Err(error) => {
-                    tiers.notes.push(format!("{error}; it is computed again"));
-                    tiers.drop_key(&key)?;
-                }
-            }
-        }
-    }
-    if let Some(folder) = &tiers.folder {
-        folder.sweep(&found.kept)?;
-    }
-    Ok(whole)
-}
-
-/// Keeps the initial state; all ranks in the same place.
-fn keep_first(
-    model: &mut dyn Model,
-    comm: &dyn Communicator,
-    tiers: &mut Tiers,
-    free: [u64; 2],
-    options: &Options,
-) -> Result<(u64, Place, u64)> {
-    let key = (0, Kind::Restart);
-    let mut snapshot = Snapshot::default();
-    snapshot.take(&model.state());
-    // Exactly: the model computes everything from it.
-    let filters = options.filters.lossless();
-    let title = tiers.title(&key);
-    let encoded =
-        segment::encode(&title, &snapshot, |l| filters.for_layout(l), &mut Scratch::new());
-    let encoded = agree(comm, encoded, "resume")?;
-    let mut bytes = [encoded.len() as u64];
-    comm.all_reduce(Reduction::U64(&mut bytes), ReduceOp::Max)?;
-    let bytes = bytes[0];
-    let place = match (bytes <= free[0], bytes <= free[1]) {
-        (true, _) => Place::Memory,
-        (false, true) => Place::Disk,
-        (false, false) => {
-            let [memory, disk] = free;
-            return Err(ScheduleError::BelowOneState { step: 0, bytes, memory, disk }.into());
-        }
-    };
-    let kept = tiers.keep(key, place, encoded, false).and_then(|()| tiers.settle());
-    agree(comm, kept, "resume")?;
-    Ok((0, place, bytes))
-}
-
-type Reopened = (About, Tiers, crate::journal::Survivors, Options);
-
-fn reopen(model: &mut dyn Model, comm: &dyn Communicator, options: &Options) -> Result<Reopened> {
-    let Some(path) = &options.folder else {
-        let why = "a run is resumed from its folder, and none was given".into();
-        return Err(AdjointError::Folder { path: "".into(), why });
-    };
-    let refused = |why: String| AdjointError::Folder { path: path.clone(), why };
-    let about = Folder::about(&*options.store, path)?;
-    if about.ranks as usize != comm.size() {
-        let why = format!("it is of {} ranks, and there are {}", about.ranks, comm.size());
-        return Err(refused(why));
-    }
-    let arrays = model.state();
-    if comm.rank() == 0 {
-        let found: Vec<Layout> = arrays.iter().map(ArrayMut::layout).collect();
-        if found != about.state {
-            let words = |all: &[Layout]| {
-                let all: Vec<String> = all.iter().map(|a| format!("{} {a}", a.name)).collect();
-                all.join(", ")
-            };
-            let why = format!(
-                "it is of a model with the state {}; this one has {}",
-                words(&about.state),
-                words(&found)
-            );
-            return Err(refused(why));
-        }
-        if Samples::fingerprint(&arrays) != about.fingerprint {
-            let why = "it is of a model with another initial state".into();
-            return Err(refused(why));
-        }
-    }
-    drop(arrays);
-    let mut options = options.clone();
-    options.filters = Filters::new(&about.filters)?;
-    if options.memory == u64::MAX {
-        options.memory = about.budgets[0];
-    }
-    if options.disk == 0 {
-        options.disk = about.budgets[1];
-    }
-    let rank = comm.rank() as u32;
-    let (folder, found) = Folder::open(options.store.clone(), path, &about, rank)?;
-    let tiers = Tiers::new(Some(folder), [options.memory, options.disk]);
-    Ok((about, tiers, found, options))
-}
-
-/// Checkpoints that all ranks have, with the most bytes of each.
-fn in_common(comm: &dyn Communicator, mine: &BTreeMap<u64, u64>) -> Result<BTreeMap<u64, u64>> {
-    let mut common = BTreeMap::new();
-    let mut from = 0;
-    loop {
-        // The next step that some rank has; whether all have it.
-        let next = mine.range(from..).next().map_or(u64::MAX, |(&step, _)| step);
-        let mut lowest = [next];
-        comm.all_reduce(Reduction::U64(&mut lowest), ReduceOp::Min)?;
-        let step = lowest[0];
-        if step == u64::MAX {
-            return Ok(common);
-        }
-        let mut both = [mine.get(&step).map_or(u64::MAX, |&bytes| bytes)];
-        comm.all_reduce(Reduction::U64(&mut both), ReduceOp::Max)?;
-        if both[0] != u64::MAX {
-            common.insert(step, both[0]);
-        }
-        from = step + 1;
-    }
-}
-
 /// A state that is being encoded beside the model.
 struct Encoding {
     key: Key,
@@ -367,7 +157,7 @@ struct Encoding {
     done: Promise<(Result<Vec<u8>>, Snapshot, Duration)>,
 }
 
-struct Runner<'a> {
+pub(crate) struct Runner<'a> {
     model: &'a mut dyn Model,
     comm: &'a dyn Communicator,
     options: &'a Options,
@@ -379,7 +169,7 @@ struct Runner<'a> {
     exact: Arc<Filters>,
     depth: u32,
     samples: Samples,
-    report: Report,
+    pub(crate) report: Report,
     /// The state the model is at, and through how many checkpoints it has come.
     at: Option<(u64, u32)>,
     depths: BTreeMap<Key, u32>,
@@ -387,10 +177,10 @@ struct Runner<'a> {
     recorded: BTreeMap<u64, Snapshot>,
     spare: Vec<Snapshot>,
     /// Whether the model has reached its end.
-    ended: bool,
-    end: u64,
+    pub(crate) ended: bool,
+    pub(crate) end: u64,
     stride: u64,
-    adjoint_kept: Option<u64>,
+    pub(crate) adjoint_kept: Option<u64>,
     lossy: bool,
     /// Whether the other ranks know already that this one has failed.
     told: bool,
@@ -427,7 +217,7 @@ fn not_finite(snapshot: &Snapshot, step: u64) -> Result<()> {
 }
 
 impl<'a> Runner<'a> {
-    fn new(
+    pub(crate) fn new(
         model: &'a mut dyn Model,
         comm: &'a dyn Communicator,
         options: &'a Options,
@@ -463,7 +253,7 @@ impl<'a> Runner<'a> {
     }
 
     /// Remembers the initial state.
-    fn samples_first(&mut self) -> Result<()> {
+    pub(crate) fn samples_first(&mut self) -> Result<()> {
         let remembered = match self.options.check_finite {
             true => self.samples.remember(0, &self.model.state()),
             false => Ok(()),
@@ -471,7 +261,7 @@ impl<'a> Runner<'a> {
         agree(self.comm, remembered, "start")
     }
 
-    fn carry_out(&mut self, schedule: &mut dyn Schedule) -> Result<()> {
+    pub(crate) fn carry_out(&mut self, schedule: &mut dyn Schedule) -> Result<()> {
         if let Some(steps) = schedule.steps() {
             self.report.steps = steps;
             self.end = self.end.min(steps);
@@ -1039,7 +829,7 @@ impl<'a> Runner<'a> {
     }
 
     /// The end of a run, good or bad: all ranks hear of a failure.
-    fn finish(mut self, outcome: Result<()>) -> Result<Report> {
+    pub(crate) fn finish(mut self, outcome: Result<()>) -> Result<Report> {
         let told_already =
             matches!(outcome, Err(AdjointError::OtherRank { .. } | AdjointError::Comm(_)));
         let outcome = outcome.and_then(|()| self.tiers.settle());
@@ -1062,47 +852,4 @@ impl<'a> Runner<'a> {
         self.report.notes.append(&mut self.tiers.notes);
         Ok(self.report)
     }
-}
-
-/// What a folder of checkpoints holds.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Survey {
-    /// What it says of its run.
-    pub about: About,
-    /// What each rank's journal says.
-    pub ranks: Vec<crate::journal::Survivors>,
-}
-
-/// Looks at a folder without changing it.
-pub fn survey(options: &Options) -> Result<Survey> {
-    let path = options.folder.clone().unwrap_or_default();
-    let (about, ranks) = Folder::survey(&*options.store, &path)?;
-    Ok(Survey { about, ranks })
-}
-
-/// Reads every segment of a folder and checks it. Gives a sentence for each fault.
-pub fn check(options: &Options) -> Result<Vec<String>> {
-    let path = options.folder.clone().unwrap_or_default();
-    let Survey { about, ranks } = survey(options)?;
-    let mut faults = Vec::new();
-    for (rank, found) in ranks.iter().enumerate() {
-        faults.extend(found.damage.iter().map(|damage| format!("rank {rank}: {damage}")));
-        for record in &found.kept {
-            let file = crate::folder::segment_path(&path, rank as u32, record.number);
-            let title = Title {
-                identity: about.identity,
-                rank: rank as u32,
-                kind: record.kind,
-                step: record.step,
-            };
-            let checked = crate::folder::read_segment(&*options.store, &file).and_then(|bytes| {
-                let arrays = segment::open(&bytes, &title, Place::Disk)?;
-                arrays.iter().try_for_each(|array| array.verify(record.step, Place::Disk))
-            });
-            if let Err(error) = checked {
-                faults.push(format!("{}: {error}", file.display()));
-            }
-        }
-    }
-    Ok(faults)
 }
