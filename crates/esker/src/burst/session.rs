@@ -70,10 +70,25 @@ impl Session {
         };
         let dir = absolute(base.hints.burst_dirname.as_ref());
         // A burst buffer may be a directory of each node.
-        let prepared = match node_rank {
+        let mut prepared = match node_rank {
             0 => prepare(base, &dir),
             _ => Ok((false, Vec::new())),
         };
+        // Who looks whether a session lives takes its lock for a moment, and keeps the first ranks of other
+        // nodes from it, if they see the same directory. One of those who look has it in every round; a session
+        // that lives lets nobody.
+        let mut before = u64::MAX;
+        loop {
+            let is_kept_out = matches!(prepared, Err(Error::Writers { .. }));
+            let kept_out = comm.sum_u64(is_kept_out.into())?;
+            if kept_out == 0 || kept_out == before {
+                break;
+            }
+            before = kept_out;
+            if is_kept_out {
+                prepared = prepare(base, &dir);
+            }
+        }
         // Everyone has looked before anything is removed: it may be one directory for all.
         let (made_dir, old) = base.agree(prepared)?;
         base.agree(remove_all(base, &old))?;

@@ -108,7 +108,8 @@ pub(crate) fn physical(
     let mut file = to_file(schema, &anchors(&refs));
     put_heap(&mut file, 0).map_err(failed)?;
     if wanted.iter().any(|w| w.chunking.grid.has_records) {
-        let begun = before.and_then(|(header, _, _)| begun_of(&header.schema));
+        // Where no chunked variable had records yet, those that there are were begun by others.
+        let begun = before.map(|(header, _, records)| begun_of(&header.schema).unwrap_or(records));
         put_begun(&mut file, begun.unwrap_or(0)).map_err(failed)?;
     }
     let in_header = before.map(|(header, _, _)| &header.schema);

@@ -127,7 +127,7 @@ impl Dataset {
     pub(super) fn require_begun(&self, id: VarId, var: &ChunkedVar, records: u64) -> Result<()> {
         let Some(chunked) = &self.chunked else { return Ok(()) };
         // Those that are in logs alone are begun by a flush.
-        let records = match self.burst.is_some() || self.seen.is_some() {
+        let records = match self.has_logs() {
             true => records.min(self.counted()),
             false => records,
         };
@@ -140,6 +140,11 @@ impl Dataset {
              records is damaged"
         );
         Err(self.chunk_error(id, why))
+    }
+
+    /// Whether there may be records in logs that the file does not count yet.
+    pub(super) fn has_logs(&self) -> bool {
+        self.burst.is_some() || self.seen.is_some()
     }
 
     /// Another program may have begun more records.

@@ -59,7 +59,11 @@ impl Dataset {
         let mut extent = Extent::new(grid.size);
         let (mut elements, mut needed) = (0u64, 0);
         let is_read = matches!(purpose, Purpose::Read);
-        let begun = chunked.begun();
+        let begun = match self.has_logs() {
+            // What is in logs alone is begun by a flush.
+            true => chunked.begun().max(self.records),
+            false => chunked.begun(),
+        };
         let cut = selection.each_within(&shape, dim_name, |slab, product| {
             if grid.has_records {
                 let last = slab.start[0] + (slab.count[0] - 1) * slab.stride_of(0);

@@ -507,3 +507,27 @@ fn every_change_of_a_session_with_chunks_behind_logs_may_fail() {
         assert!(hit > 60, "{fault:?}: only {hit} changes");
     }
 }
+
+#[test]
+fn chunks_that_are_added_to_a_file_with_records_can_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    for logs in [false, true] {
+        let (path, bb) = (dir.path().join("run.nc"), dir.path().join("bb"));
+        let hints = if logs { hints(&bb, &[]) } else { Hints::default() };
+        let mut def = Dataset::create(&path, CreateOptions::new().hints(hints)).unwrap();
+        let time = def.add_dim("time", DimLen::Unlimited).unwrap();
+        let t = def.add_var("t", ExternalType::Double, &[time]).unwrap();
+        let mut ds = def.enddef().unwrap();
+        ds.put(t, &Selection::slab(&[0], &[3]), &[1.0, 2.0, 3.0]).unwrap();
+        let mut def = ds.redef().unwrap();
+        let c = def.add_var("c", ExternalType::Double, &[time]).unwrap();
+        def.set_chunks(c, &[2]).unwrap();
+        let mut ds = def.enddef().unwrap();
+        assert_eq!(ds.get::<f64>(c, &Selection::all()).unwrap(), [FILL; 3]);
+        ds.put(c, &Selection::element(&[3]), &[4.0]).unwrap();
+        assert_eq!(ds.get::<f64>(c, &Selection::all()).unwrap(), [FILL, FILL, FILL, 4.0]);
+        ds.close().unwrap();
+        let ds = Dataset::open(&path).unwrap();
+        assert_eq!(ds.get::<f64>(c, &Selection::all()).unwrap(), [FILL, FILL, FILL, 4.0]);
+    }
+}
