@@ -163,6 +163,9 @@ fn define(source: &Dataset, def: &mut Define, shared: &Shared, widths: &[u64]) -
     Ok((coordinates, tables, fields, left))
 }
 
+/// Fields of the source and of the output, and the names of those that were left out.
+type Fields = (Vec<(VarId, VarId)>, Vec<String>);
+
 /// Fields with the attributes that say where they are.
 fn define_fields(
     source: &Dataset,
@@ -170,7 +173,7 @@ fn define_fields(
     shared: &Shared,
     dims: &[Option<DimId>; 3],
     coordinates: &[Option<[VarId; 2]>],
-) -> Result<(Vec<(VarId, VarId)>, Vec<String>)> {
+) -> Result<Fields> {
     let schema = source.schema();
     let (mut fields, mut left) = (Vec::new(), Vec::new());
     for (var, location, place) in &shared.fields {
