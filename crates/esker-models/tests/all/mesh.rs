@@ -280,6 +280,7 @@ fn an_mpas_mesh_becomes_what_its_own_tables_say() {
 }
 
 #[test]
+#[ignore = "uxarray and xugrid bring half a gigabyte of packages: ./test meshes"]
 fn uxarray_and_xugrid_see_the_same_mesh_in_the_original_and_in_ours() {
     let Some(peer) = python::with("uxarray, xugrid") else { return };
     let dir = tempfile::tempdir().unwrap();
