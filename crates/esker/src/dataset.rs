@@ -14,7 +14,7 @@ use esker_store::{Access, File, Locked};
 
 use crate::base::{Base, agree, broadcast_parts, read_header};
 use crate::burst::Burst;
-use crate::chunked::{Chunked, classic_of, same_but_for_growth};
+use crate::chunked::{Chunked, classic_of, same_but_for_growth, same_definitions};
 use crate::commit::Committed;
 use crate::common::Common;
 use crate::container::{self, Container};
@@ -484,7 +484,7 @@ impl Dataset {
             let file = self.spread.as_ref().map_or(&self.file, |spread| spread.main());
             let (header, _) = read_header(&self.base.path, &**file)?;
             let is = |known: &Header| match &self.chunked {
-                None => header.schema == known.schema && header.layout == known.layout,
+                None => same_definitions(&header, known),
                 Some(_) => same_but_for_growth(&header, known),
             };
             let same = match &self.spread {

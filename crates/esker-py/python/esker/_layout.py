@@ -102,7 +102,9 @@ def storage_of_encoding(keys: dict[str, Any], name: Any, shape: Sequence[int], k
             raise ValueError(f"variable {name!r}: {key}={given[key]!r} has no counterpart in classic files: use {instead}")
     if given.get("endian", "native") not in ("native", "big"):
         raise ValueError(f"variable {name!r}: endian={given['endian']!r}: classic files are big-endian, whatever programs see")
-    asked = [key for key in ("zlib", "zstd") if given.get(key)] + [str(given["compression"])] * ("compression" in given)
+    asked = [key for key in ("zlib", "zstd") if given.get(key)]
+    if given.get("compression"):
+        asked.append(str(given["compression"]))
     if len({CODECS.get(key, key) for key in asked}) > 1:
         raise ValueError(f"variable {name!r}: {' and '.join(asked)} both say how it is compressed: choose one")
     codec = asked[0] if asked else None

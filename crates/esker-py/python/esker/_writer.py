@@ -129,7 +129,8 @@ def _encoded(variable: xr.Variable, name: Any, asked: bool) -> xr.Variable:
     variable = _not_objects(conventions.encode_cf_variable(variable, name=name), name)
     for coder in (strings.EncodedStringCoder(allows_unicode=False), strings.CharacterArrayCoder()):
         variable = coder.encode(variable, name=name)
-    left = set(variable.encoding) - FOREIGN - {"dtype", "unlimited_dims"}
+    # (None says that there is nothing of the kind: `_FillValue=None`.)
+    left = {key for key, value in variable.encoding.items() if value is not None} - FOREIGN - {"dtype", "unlimited_dims"}
     if asked and left:
         raise ValueError(f"variable {name!r}: unknown encoding {', '.join(sorted(left))}")
     return variable

@@ -194,8 +194,13 @@ pub(crate) fn same_but_for_growth(a: &Header, b: &Header) -> bool {
         }
         header
     };
-    let (a, b) = (still(a), still(b));
-    a.schema == b.schema && a.layout == b.layout
+    same_definitions(&still(a), &still(b))
+}
+
+/// Whether two headers of a file have the same definitions in the same places. As bytes, because a fill value that
+/// is not a number is not equal to itself.
+pub(crate) fn same_definitions(a: &Header, b: &Header) -> bool {
+    a.layout == b.layout && a.schema.to_bytes() == b.schema.to_bytes()
 }
 
 /// A chunked variable of an open dataset.

@@ -17,6 +17,7 @@ mod killed_ranks;
 mod many;
 mod model;
 mod mpi;
+mod not_a_number;
 mod parallel;
 mod permissions;
 mod promises;
