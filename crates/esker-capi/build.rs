@@ -95,6 +95,7 @@ fn main() {
 fn rust_type(c: &str) -> &'static str {
     match c {
         "int" | "nc_type" => "c_int",
+        "double" => "f64",
         "MPI_Offset" => "Offset",
         "MPI_Comm" | "MPI_Info" | "MPI_Datatype" => "usize",
         "MPI_Info *" => "*mut c_void",

@@ -91,7 +91,8 @@ pub(crate) const BY_HAND: [&str; 7] =
 
 /// All functions that have a counterpart in C.
 pub(crate) fn functions() -> Vec<Nfmpi> {
-    table::functions().iter().filter_map(translate).collect()
+    let all = table::functions();
+    all.iter().filter(|f| !table::is_of_graphs(&f.name)).filter_map(translate).collect()
 }
 
 fn translate(function: &Function) -> Option<Nfmpi> {

@@ -274,7 +274,8 @@ fn tell(function: &str, about: &[(&str, About)], code: Code) {
         let name = name(code).unwrap_or(c"?").to_string_lossy();
         let about: Vec<String> =
             about.iter().map(|(name, value)| format!("{name} {value}")).collect();
-        eprintln!("pnetcdf: {function} ({}): {name}: {why}", about.join(", "));
+        let line = format!("{function} ({}): {name}: {why}", about.join(", "));
+        eprintln!("pnetcdf: {}", esker_text::sentence(line));
     }
 }
 
@@ -321,6 +322,7 @@ fn code_of(error: &Error) -> Code {
         Error::Buffer(_) => NC_EINSUFFBUF,
         Error::TooManyRecords { .. } => NC_EINTOVERFLOW,
         Error::BurstBuffer { .. } => NC_EBADLOG,
+        Error::Graph { .. } => NC_EINVAL,
         Error::Writers { .. } => NC_EACCESS,
         Error::Comm(_) | Error::Garbled => NC_EMPI,
         // Another rank has the code; here its sentence is all there is.

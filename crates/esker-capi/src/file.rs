@@ -3,11 +3,13 @@
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 
+use esker::graph::GraphSet;
 use esker::{Alignment, Dataset, Define, Error, FillMode, Schema, VarId, Variable, Version};
 use esker_comm::{Communicator, Message, ReduceOp, Reduction};
 use esker_format::name;
 
 use crate::codes::*;
+use crate::graph_ids::GraphIds;
 use crate::pending::Pending;
 
 /// What a file is doing.
@@ -59,6 +61,10 @@ pub(crate) struct File {
     pub(crate) pending: Pending,
     pub(crate) put_size: u64,
     pub(crate) get_size: u64,
+    /// The numbers of graphs, vertices and edges.
+    pub(crate) graph_ids: GraphIds,
+    /// The graphs in data mode, once they are asked for.
+    pub(crate) graphs_read: Option<GraphSet>,
 }
 
 impl File {
@@ -187,6 +193,9 @@ impl File {
                 if self.comm.rank() == 0 {
                     self.put_size += dataset.header().layout.header_len;
                 }
+                // Graphs are variables too.
+                self.no_fill.resize(dataset.schema().vars.len(), true);
+                self.graphs_read = None;
                 self.state = State::Data(Box::new(dataset));
                 self.independent = false;
                 self.new = false;

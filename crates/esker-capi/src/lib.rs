@@ -33,6 +33,7 @@ mod file;
 mod files;
 mod filetype;
 mod fortran;
+mod graph_ids;
 mod many;
 mod pending;
 mod request;

@@ -84,6 +84,41 @@ const SINGLES: &[&str] = &[
     "int inq_nreqs(int ncid, int *nreqs)",
 ];
 
+/// Functions for graphs of variables, which PnetCDF does not have (Figure 3 of the paper, and their
+/// counterparts). C has them, Fortran not yet.
+const GRAPHS: &[&str] = &[
+    "int def_graph(int ncid, const char *name, int *graphidp)",
+    "int def_vertex(int ncid, const char *name, int *vertexidp)",
+    "int def_edge(int ncid, const char *name, double weight, int direction, int *edgeidp)",
+    "int add_vertex(int ncid, int graphid, int vertexid)",
+    "int add_edge(int ncid, int vertexid, int edgeid, int adj_vertexid)",
+    "int add_var(int ncid, int vertexid, int varid)",
+    "int del_graph(int ncid, int graphid)",
+    "int del_vertex(int ncid, int vertexid)",
+    "int del_edge(int ncid, int edgeid)",
+    "int del_vertex_in_graph(int ncid, int graphid, int vertexid)",
+    "int del_edge_in_vertex(int ncid, int vertexid, int edgeid, int adj_vertexid)",
+    "int del_var_in_vertex(int ncid, int vertexid, int varid)",
+    "int rename_graph(int ncid, int graphid, const char *name)",
+    "int rename_vertex(int ncid, int vertexid, const char *name)",
+    "int rename_edge(int ncid, int edgeid, const char *name)",
+    "int inq_graphs(int ncid, int *ngraphsp, int *nverticesp, int *nedgesp)",
+    "int inq_graphids(int ncid, int *graphids)",
+    "int inq_vertexids(int ncid, int *vertexids)",
+    "int inq_edgeids(int ncid, int *edgeids)",
+    "int inq_graphid(int ncid, const char *name, int *graphidp)",
+    "int inq_vertexid(int ncid, const char *name, int *vertexidp)",
+    "int inq_edgeid(int ncid, const char *name, int *edgeidp)",
+    "int inq_graph(int ncid, int graphid, char *name, int *nverticesp, int *vertexids)",
+    "int inq_vertex(int ncid, int vertexid, char *name, int *nvarsp, int *varids, int *nedgesp, int *edgeids, int *adj_vertexids)",
+    "int inq_edge(int ncid, int edgeid, char *name, double *weightp, int *directionp)",
+];
+
+/// Whether a function is one of graphs.
+pub(crate) fn is_of_graphs(name: &str) -> bool {
+    GRAPHS.iter().any(|text| format!("ncmpi_{}", text[4..].split('(').next().unwrap_or("")) == name)
+}
+
 /// Functions about the header of a CDL text, with their whole names.
 const CDL: &[&str] = &[
     "int cdl_hdr_open(const char *filename, int *hid)",
@@ -149,7 +184,8 @@ pub(crate) fn cdl() -> Vec<Function> {
 
 /// All functions that begin with `ncmpi_`, in the order of the header.
 pub(crate) fn functions() -> Vec<Function> {
-    let mut all: Vec<Function> = SINGLES.iter().map(|text| single(text, "ncmpi_")).collect();
+    let named = SINGLES.iter().chain(GRAPHS);
+    let mut all: Vec<Function> = named.map(|text| single(text, "ncmpi_")).collect();
     attributes(&mut all);
     for (operation, ours) in OPERATIONS {
         for collective in [false, true] {

@@ -32,6 +32,7 @@
 
 pub mod chunked;
 mod error;
+pub mod graph;
 mod header;
 pub mod inside;
 mod journal;

@@ -67,7 +67,7 @@ pub(crate) fn missing_name(py: Python<'_>, sentence: String) -> PyErr {
 }
 
 /// What the system refused, as the subclass of OSError that belongs to the number.
-fn system(py: Python<'_>, error: &StoreError) -> PyErr {
+pub(crate) fn system(py: Python<'_>, error: &StoreError) -> PyErr {
     let number = error.source.raw_os_error().or(match error.kind() {
         std::io::ErrorKind::NotFound => Some(2),
         std::io::ErrorKind::AlreadyExists => Some(libc_eexist()),

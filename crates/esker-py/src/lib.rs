@@ -5,11 +5,13 @@
 //! `state` (modes and locks), `index` (a key becomes a hyperslab), `memory` (an array that
 //! NumPy allocates is lent to the library), `transfer` (pieces, signals, progress). `queue` is
 //! the same for requests that wait, `errors` says which exception an error is, `comm` adopts
-//! mpi4py's communicators, `tools` has what people do with whole files.
+//! mpi4py's communicators, `tools` has what people do with whole files,
+//! `adjoint` carries out adjoint runs of Python models.
 //!
 //! Two rules keep threads from waiting for each other for ever: a lock is waited for with the GIL
 //! released, and the GIL is never waited for with a lock held.
 
+mod adjoint;
 mod attributes;
 mod comm;
 mod draft;
@@ -28,6 +30,8 @@ use pyo3::prelude::*;
 /// The native part of the package `esker`.
 #[pymodule]
 mod _esker {
+    #[pymodule_export]
+    use super::adjoint::{Plan, Vault, adjoint_resume, adjoint_run};
     #[pymodule_export]
     use super::draft::{Draft, begin};
     #[pymodule_export]

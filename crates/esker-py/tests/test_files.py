@@ -68,3 +68,14 @@ def test_names_in_exceptions_do_not_steer_the_terminal(tmp_path):
     with pytest.raises(OSError) as raised:
         esker.open(str(tmp_path / name))
     assert not any(c in str(raised.value) for c in "\x1b\u202e")
+
+
+def test_names_in_a_representation_do_not_steer_the_terminal(tmp_path):
+    path, evil = str(tmp_path / "a.nc"), "v\u009b31m\u202e"
+    with esker.create(path) as ds:
+        ds.create_dimension(f"d{evil}", 2)
+        ds.create_variable(evil, "i4", f"d{evil}", data=[1, 2], attrs={f"a{evil}": "x\x1b[2J", "units": evil})
+        ds.attrs[evil] = evil
+    with esker.open(path) as ds:
+        for text in (repr(ds), repr(ds[evil]), str(ds)):
+            assert not any(c in text for c in "\x1b\u009b\u202e")

@@ -21,6 +21,7 @@ use crate::decomposed::{Groups, NewMap, Replaced, Spread, discard_new, write_map
 use crate::define::Before;
 use crate::error::{Error, Result};
 use crate::fill::fill_range;
+use crate::graphs::Content;
 use crate::hints::ChunkFiles;
 use crate::journal;
 use crate::moving::{self, Turn};
@@ -49,6 +50,8 @@ pub(crate) struct New<'n> {
     /// Which variables are filled.
     pub(crate) fills: &'n [bool],
     pub(crate) maps: &'n [NewMap],
+    /// The graphs of variables.
+    pub(crate) contents: &'n [Content],
     /// The chunked variables, if there are any.
     pub(crate) placing: Option<&'n Placing>,
     /// The ranks that share sub-files, if there are any.
@@ -61,6 +64,25 @@ impl New<'_> {
         let inside = self.placing.filter(|p| p.stem.is_none());
         let heap = inside.map_or(0, |p| p.heap.begin + p.heap.end.unwrap_or(0));
         base.end_of(header, records).max(heap)
+    }
+
+    /// Writes what this rank has of maps, and on rank 0 the graphs.
+    fn write_contents(&self, base: &Base, file: &dyn File) -> Result<()> {
+        write_maps(file, self.header, self.maps)?;
+        match base.is_root() {
+            true => self.write_graphs(file),
+            false => Ok(()),
+        }
+    }
+
+    fn write_graphs(&self, file: &dyn File) -> Result<()> {
+        for content in self.contents {
+            let var = self.header.schema.var(&content.name);
+            if let Some(place) = var.and_then(|var| self.header.place(var)) {
+                file.write_at(place.begin, &content.bytes)?;
+            }
+        }
+        Ok(())
     }
 
     /// Whether two programs that write the dataset would destroy what the other has written.
@@ -131,7 +153,7 @@ fn create_named(
     disk: Option<(&Groups, Header)>,
     (begun, growing): Begun,
 ) -> Result<Committed> {
-    let New { header, fills, maps, groups, .. } = *new;
+    let New { header, fills, groups, .. } = *new;
     let encoded = disk.as_ref().map_or(header, |(_, disk)| disk).encode();
     let created = base.by_root(|| {
         let stored = disk.as_ref().map_or(header, |(_, disk)| disk);
@@ -170,7 +192,7 @@ fn create_named(
     };
     let filled = file.and_then(|file| {
         fill_new_fixed(&*file, header, 0, fills, base)?;
-        write_maps(&*file, header, maps)?;
+        new.write_contents(base, &*file)?;
         if let Some(spread) = &spread
             && base.store.exists(&base.path)?
         {
@@ -302,7 +324,7 @@ fn stays(before: &Before, header: &Header) -> bool {
 }
 
 fn in_place(base: &Base, before: &Before, new: &New<'_>) -> Result<()> {
-    let New { header, fills, maps, .. } = *new;
+    let New { header, fills, .. } = *new;
     let file = &*before.file;
     // Where the new variables are there was nothing, for a reader of the old header.
     base.by_root(|| {
@@ -314,7 +336,7 @@ fn in_place(base: &Base, before: &Before, new: &New<'_>) -> Result<()> {
     })?;
     let first = before.header.layout.places.len();
     let filled = fill_new_fixed(file, header, first, fills, base)
-        .and_then(|()| write_maps(file, header, maps));
+        .and_then(|()| new.write_contents(base, file));
     base.agree(filled.and_then(|()| Ok(file.sync()?)))?;
     base.by_root(|| write_header(base, before, header))?;
     Ok(())
@@ -381,7 +403,15 @@ fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<Built> {
         file.sync()?;
         Ok(file)
     });
-    Ok((base.agree(filled)?, lock.flatten(), draft))
+    let file = base.agree(filled)?;
+    if !new.contents.is_empty() {
+        // Where a rank may just have copied what was there before.
+        base.by_root(|| {
+            new.write_graphs(&*file)?;
+            Ok(file.sync()?)
+        })?;
+    }
+    Ok((file, lock.flatten(), draft))
 }
 
 /// Writes this rank's share of the fill values of the fixed-size variables from number `first`

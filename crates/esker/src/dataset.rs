@@ -458,7 +458,7 @@ impl Dataset {
     }
 
     /// Commits what was written to a container as its next version. Collective.
-    fn commit_container(&mut self, durable: bool) -> Result<()> {
+    pub(crate) fn commit_container(&mut self, durable: bool) -> Result<()> {
         let Some(container) = &mut self.container else { return Ok(()) };
         self.header.numrecs = NumRecs::Count(self.records);
         container.commit(&self.base, &self.header, durable, &mut self.report)
@@ -706,10 +706,11 @@ impl Dataset {
         self.know_heap()?;
         // What is being read may move.
         self.io.drain();
+        let graphs = self.graph_draft();
         let Dataset { file, header, records, renamed, container, chunked, burst, lock, .. } = self;
         let before =
             Before { renamed, container, chunked, lock, ..Before::new(file, &header, records) };
-        Ok(Define::redefine(self.base, before, burst, self.numbering, self.fills))
+        Ok(Define::redefine(self.base, before, burst, self.numbering, self.fills, graphs))
     }
 
     /// Brings the file to where this dataset is. Collective.

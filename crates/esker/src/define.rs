@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use esker_comm::CommunicatorExt;
 use esker_format::chunked::without_end;
+use esker_format::graph::GraphSet;
 use esker_format::{
     Alignment, DataLayout, DimId, DimLen, ExternalType, Header, NumRecs, Owner, Schema,
     SchemaError, Values, VarId,
@@ -22,6 +23,7 @@ use crate::container::{self, Container};
 use crate::dataset::Dataset;
 use crate::decomposed::{Groups, NewMap};
 use crate::error::{Error, Result};
+use crate::graphs::{self, Content, GraphDraft, Placed};
 use crate::hints::{ChunkFiles, Hints, Layout};
 use crate::log::{FILTERS, Filtered};
 use crate::numbering::{FileOrder, Numbering};
@@ -46,7 +48,7 @@ pub struct Define {
     file_order: Option<FileOrder>,
     /// Each variable's own fill mode, where it has one.
     fills: Vec<Option<FillMode>>,
-    before: Option<Before>,
+    pub(crate) before: Option<Before>,
     /// The logs before the file, if there are any.
     burst: Option<Box<Burst>>,
     /// The sub-files of decomposed variables, if there will be any.
@@ -62,6 +64,8 @@ pub struct Define {
     removed: bool,
     /// Maps whose contents reach the file together with the header.
     pub(crate) maps: Vec<NewMap>,
+    /// The graphs of variables.
+    pub(crate) graphs: GraphDraft,
 }
 
 /// What a redefinition starts from.
@@ -100,6 +104,9 @@ impl Before {
         self.chunked.as_ref().map_or(&self.header.schema, |chunked| &chunked.schema)
     }
 }
+
+/// A definition that is in the file: its header, and each variable's own fill mode.
+type Defined = (Committed, Header, Vec<Option<FillMode>>);
 
 /// [`Define::enddef`] failed. The dataset is still in define mode, and can be corrected.
 #[derive(Debug, thiserror::Error)]
@@ -156,6 +163,7 @@ impl Define {
             placeholder,
             removed: false,
             maps: Vec::new(),
+            graphs: GraphDraft::default(),
         };
         // A directory that takes no files is reported before any work is done.
         let base = &define.base;
@@ -174,6 +182,7 @@ impl Define {
         burst: Option<Box<Burst>>,
         numbering: Option<Numbering>,
         fills: Vec<Option<FillMode>>,
+        graphs: GraphDraft,
     ) -> Define {
         // In this rank's order, so that its numbers stay what they are.
         let file_order = numbering.as_ref().map(|n| FileOrder::new(before.schema(), n));
@@ -201,6 +210,7 @@ impl Define {
             placeholder,
             removed,
             maps,
+            graphs,
         }
     }
 
@@ -321,6 +331,7 @@ impl Define {
     pub fn rename_var(&mut self, old: &str, new: &str) -> Result<()> {
         let renamed = self.schema.rename_var(old, new);
         self.renamed(renamed)?;
+        self.graphs_follow(old, new);
         self.in_file_order(|file| file.schema.rename_var(old, new))
     }
 
@@ -453,7 +464,7 @@ impl Define {
     /// data that belong to it.
     pub fn enddef(mut self) -> Result<Dataset, EnddefError> {
         match self.commit() {
-            Ok((mut committed, header, fills)) => {
+            Ok(((mut committed, header, fills), placed)) => {
                 let heap = committed.heap.take();
                 self.placeholder = None;
                 committed.renamed |= self.before.as_ref().is_some_and(|b| b.renamed);
@@ -463,22 +474,49 @@ impl Define {
                 let base = self.base.clone();
                 let parts = (committed, header, records);
                 let mut dataset = Dataset::new(base, parts, fills, None);
+                graphs::rename_own(&mut self.schema, &placed);
                 dataset.numbering = Numbering::of(&self.schema, dataset.schema());
                 if let (Some(chunked), Some(heap)) = (&mut dataset.chunked, heap) {
                     chunked.heap = heap;
                 }
                 dataset.stand_behind(self.burst.take());
+                if dataset.container.is_some()
+                    && let Err(error) = dataset.put_contents(&placed.contents)
+                {
+                    // What was open stays open, and the definition can be corrected.
+                    if let Some(before) = &mut self.before {
+                        before.container = dataset.container.take();
+                    }
+                    return Err(EnddefError { define: Box::new(self), error: Box::new(error) });
+                }
                 Ok(dataset)
             }
             Err(error) => Err(EnddefError { define: Box::new(self), error: Box::new(error) }),
         }
     }
 
-    fn commit(&mut self) -> Result<(Committed, Header, Vec<Option<FillMode>>)> {
+    /// The definition of all ranks, committed, and what it did for graphs.
+    fn commit(&mut self) -> Result<(Defined, Placed)> {
         if let Some(groups) = &mut self.groups {
             groups.rename();
         }
-        let (schema, own_fills) = self.merge()?;
+        let (mut schema, mut own_fills, graphs) = self.merge()?;
+        let placed = match &graphs {
+            None => Placed::default(),
+            Some(set) => {
+                let usable = |name: &str| !self.is_chunked_in_file(name);
+                graphs::place(set, &mut schema, &mut own_fills, usable, &self.base.path)?
+            }
+        };
+        Ok((self.commit_merged(schema, own_fills, &placed.contents)?, placed))
+    }
+
+    fn commit_merged(
+        &mut self,
+        schema: Schema,
+        own_fills: Vec<Option<FillMode>>,
+        contents: &[Content],
+    ) -> Result<Defined> {
         let mode = |own: &Option<FillMode>| own.unwrap_or(self.base.fill) == FillMode::Fill;
         let fills: Vec<bool> = own_fills.iter().map(mode).collect();
         let align = &self.base.align;
@@ -515,6 +553,7 @@ impl Define {
             header: &header,
             fills: &fills,
             maps: &self.maps,
+            contents,
             placing: placing.as_ref(),
             groups: self.groups.as_ref(),
         };
@@ -582,20 +621,28 @@ impl Define {
         }
     }
 
-    /// The schema that all ranks have together, in the file's order. Collective.
-    fn merge(&self) -> Result<(Schema, Vec<Option<FillMode>>)> {
+    /// The schema that all ranks have together, in the file's order, and their graphs if any of them may
+    /// have changed some. Collective.
+    fn merge(&self) -> Result<(Schema, Vec<Option<FillMode>>, Option<GraphSet>)> {
         let comm = &*self.base.comm;
         let (own, own_fills) = self.comparable();
-        let alike = comm.size() == 1 || comm.all_equal(hash(own, &own_fills, self.removed))?;
-        if alike {
-            return Ok((own.clone(), own_fills));
+        let mine = hash(own, &own_fills, self.removed);
+        // One comparison is all where everyone defines the same.
+        if comm.size() == 1 || comm.all_equal(mine ^ self.graphs.hash())? {
+            return Ok((own.clone(), own_fills, self.graphs.changed()));
+        }
+        let graphs = self.merge_graphs()?;
+        if comm.all_equal(mine)? {
+            return Ok((own.clone(), own_fills, graphs));
         }
         if comm.any(self.removed)? {
             let why = "ranks may define different things, but rename, delete and change alike";
             return Err(Error::NotAlike { path: self.base.path.clone(), why });
         }
         // Every draft begins with what is in the file, in its order, and so does their merger.
-        tree::merge(comm, own, &own_fills).map_err(|e| e.into_error(&self.base.path))
+        let merged = tree::merge(comm, own, &own_fills);
+        let (schema, fills) = merged.map_err(|e| e.into_error(&self.base.path))?;
+        Ok((schema, fills, graphs))
     }
 
     /// Leaves define mode without a change; a dataset that was being created is gone.

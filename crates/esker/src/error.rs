@@ -230,6 +230,26 @@ pub enum Error {
     #[error(transparent)]
     Comm(#[from] CommError),
 
+    /// Graphs of variables that cannot be stored, or contradict each other.
+    #[error("{}: {source}", path.display())]
+    Graph {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: esker_format::graph::GraphError,
+    },
+
+    /// A graph of variables that is damaged.
+    #[error("{}: {source}", path.display())]
+    StoredGraph {
+        /// The file.
+        path: PathBuf,
+        /// Where and how.
+        #[source]
+        source: esker_format::graph::GraphFault,
+    },
+
     /// Ranks defined the same object differently; the same words on every rank.
     #[error("{}: {what}", shown_path(path), what = sentence(what))]
     Definitions {

@@ -75,6 +75,7 @@ mod engine;
 mod error;
 mod exchange;
 mod fill;
+mod graphs;
 #[doc = include_str!("../../../docs/parallel.md")]
 pub mod guide {}
 #[doc = include_str!("../../../docs/log.md")]
@@ -119,11 +120,13 @@ pub use decomposed::{Decomposition, DecompositionId};
 pub use define::{Define, EnddefError};
 pub use error::{DecompositionError, Error, MemoryError, Result, SelectionError};
 pub use esker_comm::{Communicator, SelfComm, launch};
+pub use esker_format::graph;
 pub use esker_format::{
     Alignment, Attribute, Char, DataLayout, DimId, DimLen, Dimension, ExternalType, Header,
     HeaderState, MemoryType, Native, NumRecs, Owner, Placement, Scalar, Schema, SchemaError,
     Values, VarId, Variable, Version, values,
 };
+pub use graphs::Graphs;
 pub use hints::{Automatic, ChunkRefs, Hints, Layout};
 pub use io_thread::IoThread;
 pub use journal::{

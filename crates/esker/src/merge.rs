@@ -1,7 +1,5 @@
 //! Definitions of many ranks become one: names are keys. Pure.
 
-use std::sync::Arc;
-
 use esker_format::{
     Attribute, DimId, DimLen, Dimension, NamedList, Owner, Schema, SchemaError, Variable,
 };
@@ -25,6 +23,9 @@ pub(crate) enum MergeError {
         /// How.
         second: String,
     },
+    /// A graph of another rank that makes no sense.
+    #[error("{0}")]
+    Graph(String),
     /// The definitions cannot stand in one dataset.
     #[error("rank {rank}: {source}")]
     Schema {
@@ -154,8 +155,9 @@ impl Draft {
             return Err(conflict(object, my_rank, rank, texts));
         }
         let my_ranks = &self.ranks.var_attrs[at];
+        let owner = format!("variable \"{}\"", var.name);
         let (attrs, ranks) =
-            merge_attrs(&mine.attrs, my_ranks, &var.attrs, attr_ranks, Some(&var.name))?;
+            merge_attrs(&mine.attrs, my_ranks, &var.attrs, attr_ranks, Some(&owner))?;
         self.fills[at] = match (self.fills[at], fill) {
             (Some((first, first_rank)), Some((second, second_rank))) if first != second => {
                 let object = format!("the fill mode of variable \"{}\"", var.name);
@@ -172,12 +174,12 @@ impl Draft {
     }
 }
 
-fn merge_attrs(
+pub(crate) fn merge_attrs(
     mine: &NamedList<Attribute>,
     my_ranks: &[u64],
     theirs: &NamedList<Attribute>,
     their_ranks: &[u64],
-    var: Option<&Arc<str>>,
+    owner: Option<&str>,
 ) -> Result<(NamedList<Attribute>, Vec<u64>), MergeError> {
     let mut merged = mine.clone();
     let mut ranks = my_ranks.to_vec();
@@ -193,9 +195,9 @@ fn merge_attrs(
                 let same = own.values.ty() == attr.values.ty()
                     && own.values.native_bytes() == attr.values.native_bytes();
                 if !same {
-                    let object = match var {
+                    let object = match owner {
                         None => format!("global attribute \"{}\"", attr.name),
-                        Some(var) => format!("attribute \"{}\" of variable \"{var}\"", attr.name),
+                        Some(owner) => format!("attribute \"{}\" of {owner}", attr.name),
                     };
                     let texts = (value(own), value(attr));
                     return Err(conflict(object, ranks[at], *rank, texts));
@@ -206,7 +208,12 @@ fn merge_attrs(
     Ok((merged, ranks))
 }
 
-fn conflict(object: String, first: u64, second: u64, texts: (String, String)) -> MergeError {
+pub(crate) fn conflict(
+    object: String,
+    first: u64,
+    second: u64,
+    texts: (String, String),
+) -> MergeError {
     MergeError::Conflict {
         object,
         first_rank: first as usize,

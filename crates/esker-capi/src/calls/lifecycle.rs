@@ -105,7 +105,7 @@ fn hints_for(pairs: &[(String, String)]) -> Hints {
         eprintln!("pnetcdf: the hint {key}={value} is known, and has no effect here");
     }
     for warning in hints.warnings().iter().filter(|_| verbose()) {
-        eprintln!("pnetcdf: {warning}");
+        eprintln!("pnetcdf: {}", esker_text::sentence(warning));
     }
     hints
 }
@@ -292,6 +292,8 @@ unsafe fn create_file(
         pending: Default::default(),
         put_size: 0,
         get_size: 0,
+        graph_ids: Default::default(),
+        graphs_read: None,
     };
     Ok((file, differs))
 }
@@ -394,6 +396,8 @@ unsafe fn open_file(
         pending: Default::default(),
         put_size: 0,
         get_size,
+        graph_ids: Default::default(),
+        graphs_read: None,
     };
     Ok((file, differs))
 }
@@ -620,7 +624,7 @@ pub(crate) unsafe fn close(ncid: c_int) -> c_int {
     match std::mem::replace(&mut file.state, State::Lost) {
         State::Data(dataset) => {
             for note in dataset.notes().iter().filter(|_| verbose()) {
-                eprintln!("pnetcdf: {note}");
+                eprintln!("pnetcdf: {}", esker_text::sentence(note));
             }
             first(dataset.close().map_err(|e| together(&*comm, &e)));
         }

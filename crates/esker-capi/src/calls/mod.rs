@@ -3,6 +3,7 @@
 
 mod cdl;
 mod define;
+mod graph;
 mod inquire;
 mod lifecycle;
 mod text;
@@ -10,6 +11,7 @@ mod wait;
 
 pub(crate) use cdl::*;
 pub(crate) use define::*;
+pub(crate) use graph::*;
 pub(crate) use inquire::*;
 pub(crate) use lifecycle::*;
 pub(crate) use text::*;

@@ -79,7 +79,8 @@ fn every_function_of_the_peer_is_declared() {
     let missing: Vec<_> =
         declared(&peer).difference(&declared(pnetcdf::PROTOTYPES)).cloned().collect();
     assert!(missing.is_empty(), "{missing:?}");
-    assert_eq!(declared(pnetcdf::PROTOTYPES).len(), 915);
+    // PnetCDF's, and 25 for graphs of variables, which it does not have.
+    assert_eq!(declared(pnetcdf::PROTOTYPES).len(), 915 + 25);
 }
 
 #[test]

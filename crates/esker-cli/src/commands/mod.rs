@@ -1,5 +1,6 @@
 //! The commands, one file each: what a command takes, what it says of itself, what it does.
 
+mod amr;
 mod bench;
 mod check;
 mod chunking;
@@ -10,9 +11,11 @@ mod diff;
 mod dump;
 // `gen` is a keyword of the language.
 mod generate;
+mod graph;
 mod history;
 mod info;
 mod man;
+mod mesh;
 mod offsets;
 mod opening;
 mod ranks;
@@ -68,6 +71,9 @@ enum Command {
     Replay(replay::Arguments),
     Recover(recover::Arguments),
     Diff(diff::Arguments),
+    Graph(graph::Arguments),
+    Mesh(mesh::Arguments),
+    Amr(amr::Arguments),
     Demo(demo::Arguments),
     Bench(bench::Arguments),
     Simulate(simulate::Arguments),
@@ -86,6 +92,8 @@ impl Command {
             Command::BenchWorker(_) | Command::Demo(_) | Command::Replay(_) => true,
             Command::Info(arguments) => arguments.is_parallel(),
             Command::Copy(arguments) => arguments.is_parallel(),
+            Command::Mesh(arguments) => arguments.is_parallel(),
+            Command::Amr(arguments) => arguments.is_parallel(),
             Command::Dump(_)
             | Command::Gen(_)
             | Command::Check(_)
@@ -93,6 +101,7 @@ impl Command {
             | Command::Refs(_)
             | Command::Recover(_)
             | Command::Diff(_)
+            | Command::Graph(_)
             | Command::Bench(_)
             | Command::Simulate(_)
             | Command::Completions(_)
@@ -156,6 +165,9 @@ fn dispatch(command: Command, again: &[OsString], screen: &mut Screen) -> Ended 
         Command::Replay(arguments) => replay::run(&arguments, screen),
         Command::Recover(arguments) => recover::run(&arguments, screen),
         Command::Diff(arguments) => diff::run(&arguments, screen),
+        Command::Graph(arguments) => graph::run(&arguments, screen),
+        Command::Mesh(arguments) => mesh::run(&arguments, screen),
+        Command::Amr(arguments) => amr::run(&arguments, screen),
         Command::Demo(arguments) => demo::run(&arguments, screen),
         Command::Bench(arguments) => bench::run(&arguments, again, screen),
         Command::Simulate(arguments) => simulate::run(&arguments, screen),

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use esker::Communicator;
-use esker_comm::mpi;
+use esker::SelfComm;
+use esker_comm::mpi::{self, MpiSession};
 
 use crate::failure::{Ended, Failure, Outcome};
 use crate::terminal::say;
@@ -26,4 +27,26 @@ pub(super) fn fail_together(comm: &Arc<dyn Communicator>, mine: Option<Failure>)
     }
     comm.barrier().map_err(Failure::sentence)?;
     Ok(Outcome::Unknown)
+}
+
+/// Does something with all ranks that a launcher has started, or alone; rank 0 gets to tell of it.
+pub(super) fn together<T, E: std::fmt::Display>(
+    work: impl FnOnce(Arc<dyn Communicator>) -> Result<T, E>,
+    failure: impl FnOnce(E) -> Failure,
+    tell: impl FnOnce(T) -> Ended,
+) -> Ended {
+    // A launcher that started one process (an interactive shell of srun) is none.
+    if mpi::launched().is_none_or(|launched| launched.ranks == Some(1)) {
+        return tell(work(Arc::new(SelfComm::new())).map_err(failure)?);
+    }
+    let comm = esker_comm::auto().map_err(Failure::sentence)?;
+    // Aborts all ranks if this one panics.
+    let _session = mpi::found().map(|_| MpiSession::start());
+    let root = comm.rank() == 0;
+    match work(comm.clone()) {
+        Ok(done) if root => tell(done),
+        Ok(_) => Ok(Outcome::Good),
+        // Every rank has this error, one tells it.
+        Err(error) => fail_together(&comm, root.then(|| failure(error))),
+    }
 }

@@ -15,6 +15,7 @@ mod hostile_names;
 mod launched;
 mod looking;
 mod lossy;
+mod models;
 mod recovering;
 mod refs;
 mod simulating;

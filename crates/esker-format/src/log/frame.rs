@@ -246,7 +246,8 @@ impl FrameWriter {
     }
 }
 
-fn frame(body: &[u8]) -> Vec<u8> {
+/// A frame around any body: its mark, its length, its checksums.
+pub fn frame(body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(PREFIX + body.len());
     bytes.extend(MARK);
     bytes.extend((body.len() as u32).to_le_bytes());
@@ -303,10 +304,9 @@ impl<'b> Frames<'b> {
     }
 }
 
-impl Iterator for Frames<'_> {
-    type Item = Result<Frame, Damage>;
-
-    fn next(&mut self) -> Option<Self::Item> {
+impl<'b> Frames<'b> {
+    /// The body of the next frame that is whole and where it ends, without going on to the next one.
+    fn next_body(&mut self) -> Option<Result<(&'b [u8], usize), Damage>> {
         let Some(len) = self.body_len(self.at) else {
             // Either the end, or damage with something behind it.
             let next = self.next_mark(self.at + 1)?;
@@ -328,6 +328,18 @@ impl Iterator for Frames<'_> {
             }
             return Some(Err(self.damaged(end, "a frame's checksum does not match")));
         }
+        Some(Ok((body, end)))
+    }
+}
+
+impl Iterator for Frames<'_> {
+    type Item = Result<Frame, Damage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (body, end) = match self.next_body()? {
+            Ok(found) => found,
+            Err(damage) => return Some(Err(damage)),
+        };
         match decode(body, self.base + end as u64, self.data_len) {
             Some(frame) => {
                 self.at = end;
@@ -335,6 +347,33 @@ impl Iterator for Frames<'_> {
             }
             None => Some(Err(self.damaged(end, "a frame does not make sense"))),
         }
+    }
+}
+
+/// The bodies of frames, whatever they say: for journals that are no logs.
+#[derive(Debug)]
+pub struct Bodies<'b>(Frames<'b>);
+
+impl<'b> Bodies<'b> {
+    /// The frames in `bytes`, which begin at `base` of their file.
+    pub fn new(bytes: &'b [u8], base: u64) -> Bodies<'b> {
+        Bodies(Frames::new(bytes, base, 0))
+    }
+
+    /// How far the frames were read.
+    pub fn reached(&self) -> u64 {
+        self.0.reached()
+    }
+}
+
+impl<'b> Iterator for Bodies<'b> {
+    type Item = Result<&'b [u8], Damage>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.0.next_body()?.map(|(body, end)| {
+            self.0.at = end;
+            body
+        }))
     }
 }
 

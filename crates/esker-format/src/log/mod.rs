@@ -31,8 +31,8 @@ mod promise;
 
 pub use footprint::{ElementRun, Footprint};
 pub use frame::{
-    BLOCK, Damage, Definition, Entry, Frame, FrameKind, FrameWriter, Frames, Records, Write,
-    checksums,
+    BLOCK, Bodies, Damage, Definition, Entry, Frame, FrameKind, FrameWriter, Frames, Records,
+    Write, checksums, frame,
 };
 pub use head::Head;
 pub use manifest::{LogPart, Manifest, ManifestError, Session};

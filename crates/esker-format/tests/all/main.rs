@@ -2,7 +2,9 @@
 #![allow(missing_docs)]
 
 mod conversion;
+mod graphs;
 mod hostile;
+mod hostile_graphs;
 mod names;
 
 /// Counts for each thread by itself, so that tests may run side by side.

@@ -13,9 +13,14 @@ if TYPE_CHECKING:
 MOST = 40
 
 
+def _shown(text: str) -> str:
+    """A line of text from a file, without what a terminal would obey."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
 def _short(value: Any, width: int = 70) -> str:
     text = value if isinstance(value, str) else str(value)
-    text = " ".join(text.split())
+    text = _shown(" ".join(text.split()))
     return text if len(text) <= width else text[: width - 1] + "…"
 
 
@@ -53,11 +58,11 @@ def dataset_text(dataset: Dataset) -> str:
         return f"<esker.Dataset {dataset.path!r} (closed)>"
     lines = [f"<esker.Dataset {dataset.path!r} ({_kind(dataset)})>"]
     if dims := _dims(dataset):
-        lines.append("Dimensions: " + ", ".join(dims))
+        lines.append(_shown("Dimensions: " + ", ".join(dims)))
     overview = dataset._handle.overview()
     if overview:
         lines.append("Variables:")
-    rows = [(kind, f"{name}({', '.join(dims)})", name) for name, kind, dims, _ in overview[:MOST]]
+    rows = [(kind, _shown(f"{name}({', '.join(dims)})"), name) for name, kind, dims, _ in overview[:MOST]]
     wide = max((len(kind) for kind, _, _ in rows), default=0)
     long = min(max((len(text) for _, text, _ in rows), default=0), 40)
     for kind, text, name in rows:
@@ -71,7 +76,7 @@ def dataset_text(dataset: Dataset) -> str:
 def _attribute_lines(title: str, attrs: Any) -> list[str]:
     names = list(attrs)
     lines = [title] if names else []
-    lines += [f"  {name}: {_short(attrs[name])}" for name in names[:MOST]]
+    lines += [f"  {_shown(name)}: {_short(attrs[name])}" for name in names[:MOST]]
     if len(names) > MOST:
         lines.append(f"  … and {len(names) - MOST} more")
     return lines
@@ -79,7 +84,7 @@ def _attribute_lines(title: str, attrs: Any) -> list[str]:
 
 def variable_text(variable: Variable) -> str:
     """The text of a variable: type, shape, attributes."""
-    shape = ", ".join(f"{name}: {size}" for name, size in zip(variable.dims, variable.shape))
+    shape = _shown(", ".join(f"{name}: {size}" for name, size in zip(variable.dims, variable.shape)))
     stored = "".join(f", {word} {value}" for word, value in _storage(variable))
     lines = [f"<esker.Variable {variable.name!r} ({shape}) {variable.dtype}, {_bytes(variable.nbytes)}{stored}>"]
     return "\n".join(lines + _attribute_lines("Attributes:", _told(variable)))

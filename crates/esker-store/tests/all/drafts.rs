@@ -155,7 +155,7 @@ fn an_access_list_is_kept_and_none_comes_from_the_directory() {
         return;
     }
     let read = |path: &Path| {
-        let mut value = vec![0; 200];
+        let mut value = [0; 200];
         rustix::fs::getxattr(path, access, &mut value[..]).map(|n| value[..n].to_vec())
     };
     let draft = Draft::whole(&local(), &path).unwrap();

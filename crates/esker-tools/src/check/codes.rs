@@ -86,6 +86,10 @@ codes! {
     "chunk-place", CHUNKS, "a chunk or a block of a table lies where none can";
     "chunk-overlap", CHUNKS, "chunks or blocks of tables share bytes";
     "chunk-data", CHUNKS, "a chunk does not match its checksum, or cannot be decoded";
+    "graph", "what was meant is not known: define the graph anew",
+        "a graph of variables is damaged, or contradicts another";
+    "graph-variable", "it is in another file, or nowhere",
+        "a graph has a variable that is not in the file";
     "manifest", RECOVER, "the manifest of a container's version is damaged or not there, or its mark is";
     "promises", RECOVER, "the file that says which versions a container has is damaged or not there";
     "log-missing", RECOVER, "values of a container are not there, or a log is not";

@@ -6,7 +6,7 @@
 //!
 //! The findings come from the header's bytes (`header`), the places of the variables
 //! (`places`), the file's length (`length`, `extent`), the attributes (`attributes`), the chunked
-//! variables (`chunks`) and the files beside it (`beside`, `subfiles`). [`CODES`] lists every kind
+//! variables (`chunks`), graphs of variables (`graphs`) and the files beside it (`beside`, `subfiles`). [`CODES`] lists every kind
 //! of finding.
 //!
 //! An error makes a file invalid: PnetCDF's ncvalidator refuses it too, or values cannot be
@@ -37,6 +37,7 @@ mod container;
 mod extent;
 mod finding;
 mod folder;
+mod graphs;
 mod header;
 mod length;
 mod mend;
@@ -171,6 +172,7 @@ pub fn check(
             inspect(&decoded, &*file, file_len, &mut findings)?;
             subfiles::check(options, &path, header, &mut findings, progress)?;
             chunks::check(&options.store, &path, header, progress, &mut findings)?;
+            graphs::check(&options.store, &path, header, &mut findings)?;
         }
         Err(error) => {
             findings.push(header::fatal(&error, &*file, file_len)?);

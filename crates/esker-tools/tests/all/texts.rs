@@ -59,7 +59,7 @@ variables:
   char scalar ; char row(n) ; char rows(m, n) ; char cube(m, m, n) ; char thin(n, one) ;
   char filled(m, n) ; filled:_FillValue = "*" ; char trec(t) ;
   row:escapes = "tab\t bell\a\b\f\r\v quote\" back\\ apos' nl\nmore\n" ;
-  row:bytes = "\001\037\177\200\377é" ; row:zeros = "a\000b\000\000" ; row:parts = "0123456789", "abc" ;
+  row:bytes = "\001\037\177\240\377é" ; row:zeros = "a\000b\000\000" ; row:parts = "0123456789", "abc" ;
   row:lines = "one\n", "two\n", "" ;
 data:
   scalar = "x" ; row = "é\001\"" ; rows = "ab", "abcde" ; 

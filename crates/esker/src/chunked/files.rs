@@ -266,11 +266,12 @@ fn first_bytes(file: &dyn File) -> Result<Vec<u8>, StoreError> {
 
 /// Whether there is no file of a name: nothing, or something else.
 pub(super) fn is_absent(error: &StoreError) -> bool {
-    use std::io::ErrorKind::{IsADirectory, NotADirectory, NotFound};
+    use std::io::ErrorKind::{InvalidData, IsADirectory, NotADirectory, NotFound};
     // A loop of symbolic links, which the standard library has no stable name for.
     let eloop = if cfg!(target_os = "linux") { 40 } else { 62 };
     let is_loop = error.source.raw_os_error() == Some(eloop);
-    is_loop || matches!(error.kind(), NotFound | IsADirectory | NotADirectory)
+    // (A link is data that a dataset cannot have.)
+    is_loop || matches!(error.kind(), NotFound | IsADirectory | NotADirectory | InvalidData)
 }
 
 /// Why something could not be read: its file is not there, or the system refused.

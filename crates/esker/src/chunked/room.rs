@@ -36,7 +36,8 @@ impl Dataset {
             // Nothing is new, so that nothing is filled.
             let (fills, maps) = (&[], &[]);
             let placed = Some(&placing);
-            let new = New { header: &header, fills, maps, placing: placed, groups: None };
+            let (contents, groups) = (&[][..], None);
+            let new = New { header: &header, fills, maps, contents, placing: placed, groups };
             let committed = commit::update(&base, &before, &new)?;
             Ok((committed, header, placing.heap))
         });

@@ -408,8 +408,8 @@ impl One<'_> {
             return Some(format!("its {} bytes are more than filters make", entry.len));
         }
         let NumRecs::Count(records) = self.header.numrecs else { return None };
-        let beyond =
-            write.records.end().filter(|end| self.committed_only && is_record && *end > records);
+        let end = write.records.end();
+        let beyond = end.filter(|end| self.committed_only && is_record && *end > records);
         beyond.map(|end| format!("it reaches to record {}, and there are {records}", end - 1))
     }
 

@@ -203,7 +203,7 @@ pub(super) fn verdict(screen: &mut Screen, total: &Total, path: &Path) -> Result
 
 /// What to try next; `kept` is the file's name, if it is still there.
 pub(super) fn next(screen: &mut Screen, kept: Option<&Path>) -> io::Result<()> {
-    let name = kept.map_or("demo.nc".to_string(), |path| esker_text::shown_path(path));
+    let name = kept.map_or("demo.nc".to_string(), esker_text::shown_path);
     let mut ideas = vec![
         (format!("esker info --stats {name}"), "the range and mean of every variable"),
         (format!("esker dump -v time {name}"), "values as CDL"),

@@ -1,8 +1,10 @@
 //! What is told of a file, gathered once for people and for programs.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::Path;
 
+use esker::graph::{Graph, Link, Missing};
 use esker::{ContainerFacts, Dataset};
 use esker::{Decomposition, DimLen, NumRecs, Schema, VarId, Variable};
 use esker_store::LocalStore;
@@ -28,8 +30,57 @@ pub(in crate::commands) struct Facts<'a> {
     pub(super) notes: Vec<String>,
     /// The decomposition maps, each with how many of the variables it is for.
     pub(super) maps: Vec<(Decomposition, usize)>,
+    /// The graphs of variables: name, vertices, edges and links of each; or why they cannot be read.
+    pub(super) graphs: Result<Vec<GraphFacts>, String>,
+    /// Variables of graphs that are not in the file.
+    pub(super) missing: Vec<Missing>,
     /// The names of its sub-files, with the ranks of each.
     pub(super) subfiles: Vec<(String, Range<u64>)>,
+}
+
+/// What is told of a graph of variables.
+pub(in crate::commands) struct GraphFacts {
+    pub(super) name: String,
+    pub(super) vertices: usize,
+    pub(super) edges: usize,
+    pub(super) links: usize,
+    pub(super) variables: usize,
+}
+
+impl GraphFacts {
+    fn of(dataset: &Dataset) -> esker::Result<(Vec<GraphFacts>, Vec<Missing>)> {
+        if !dataset.has_graphs() {
+            return Ok((Vec::new(), Vec::new()));
+        }
+        let graphs = dataset.graphs()?;
+        let of = |graph: &Graph| {
+            let vertices = graphs.set.vertices_of(graph);
+            let inside = |link: &&Link| graph.vertices.contains(&link.to);
+            let links: Vec<&Link> =
+                vertices.iter().flat_map(|v| v.links.iter()).filter(inside).collect();
+            let edges: HashSet<&str> = links.iter().map(|link| &*link.edge).collect();
+            let variables: HashSet<&str> =
+                vertices.iter().flat_map(|v| v.vars.iter()).map(|var| &**var).collect();
+            GraphFacts {
+                name: graph.name.to_string(),
+                vertices: vertices.len(),
+                edges: edges.len(),
+                links: links.len(),
+                variables: variables.len(),
+            }
+        };
+        Ok((graphs.set.graphs().iter().map(of).collect(), graphs.missing))
+    }
+
+    fn json(&self) -> Value {
+        json!({
+            "name": self.name,
+            "vertices": self.vertices,
+            "edges": self.edges,
+            "links": self.links,
+            "variables": self.variables,
+        })
+    }
 }
 
 /// What is told of a variable.
@@ -98,6 +149,8 @@ impl<'a> Facts<'a> {
             Some(version) => esker::container_facts(&LocalStore, dataset.path(), Some(version))?,
             None => None,
         };
+        let graphs = GraphFacts::of(dataset).map_err(|error| error.to_string());
+        let missing = graphs.as_ref().map_or_else(|_| Vec::new(), |(_, missing)| missing.clone());
         Ok(Facts {
             container,
             notes: dataset.notes().to_vec(),
@@ -109,6 +162,8 @@ impl<'a> Facts<'a> {
             file_len,
             variables: vars.iter().filter_map(facts_of).collect(),
             maps: Vec::new(),
+            graphs: graphs.map(|(facts, _)| facts),
+            missing,
             subfiles: Vec::new(),
         })
     }
@@ -176,6 +231,11 @@ impl<'a> Facts<'a> {
         }
         if !self.maps.is_empty() {
             document["decompositions"] = self.maps.iter().map(map).collect();
+        }
+        match &self.graphs {
+            Ok(graphs) if graphs.is_empty() => {}
+            Ok(graphs) => document["graphs"] = graphs.iter().map(GraphFacts::json).collect(),
+            Err(error) => document["graphs"] = json!({ "error": error }),
         }
         if !self.subfiles.is_empty() {
             let subfile = |(name, ranks): &(String, Range<u64>)| json!({"file": name, "first_rank": ranks.start, "ranks": ranks.end - ranks.start});

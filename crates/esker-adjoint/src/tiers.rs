@@ -1,0 +1,275 @@
+//! Checkpoints in memory and on disk, as encoded bytes.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::error::{AdjointError, Result};
+use crate::folder::{Folder, read_segment, segment_path, write_segment};
+use crate::journal::{Event, Record};
+use crate::lane::{Lane, Promise};
+use crate::schedule::Place;
+use crate::segment::{Kind, Title};
+
+/// Which checkpoint.
+pub(crate) type Key = (u64, Kind);
+
+#[derive(Debug)]
+struct OnDisk {
+    number: u64,
+    bytes: u64,
+}
+
+/// A segment that is being written. Its bytes stay until it is known to be whole.
+#[derive(Debug)]
+struct Writing {
+    key: Key,
+    record: Record,
+    bytes: Arc<Vec<u8>>,
+    done: Promise<(Result<()>, Duration)>,
+}
+
+/// A segment that is being read before it is asked for.
+#[derive(Debug)]
+struct Reading {
+    number: u64,
+    done: Promise<Result<Vec<u8>>>,
+}
+
+/// Both tiers of one rank.
+#[derive(Debug)]
+pub(crate) struct Tiers {
+    pub(crate) folder: Option<Folder>,
+    pub(crate) limits: [u64; 2],
+    memory: BTreeMap<Key, Arc<Vec<u8>>>,
+    disk: BTreeMap<Key, OnDisk>,
+    /// Checkpoints that did not reach the disk and stay in memory until they are given up everywhere.
+    stranded: BTreeMap<Key, Arc<Vec<u8>>>,
+    writing: Option<Writing>,
+    reading: Option<Reading>,
+    lane: Lane,
+    pub(crate) write_time: Option<Duration>,
+    pub(crate) read_time: Option<Duration>,
+    pub(crate) peak: [u64; 2],
+    pub(crate) notes: Vec<String>,
+    pub(crate) disk_is_full: bool,
+    /// Whether it has become so since somebody asked.
+    newly_full: bool,
+}
+
+fn is_full(error: &AdjointError) -> bool {
+    let full = [ErrorKind::StorageFull, ErrorKind::QuotaExceeded, ErrorKind::FileTooLarge];
+    matches!(error, AdjointError::Store(error) if full.contains(&error.source.kind()))
+}
+
+impl Tiers {
+    pub(crate) fn new(folder: Option<Folder>, limits: [u64; 2]) -> Tiers {
+        Tiers {
+            folder,
+            limits,
+            memory: BTreeMap::new(),
+            disk: BTreeMap::new(),
+            stranded: BTreeMap::new(),
+            writing: None,
+            reading: None,
+            lane: Lane::start("esker checkpoints"),
+            write_time: None,
+            read_time: None,
+            peak: [0; 2],
+            notes: Vec::new(),
+            disk_is_full: false,
+            newly_full: false,
+        }
+    }
+
+    /// A checkpoint that a run before this one left.
+    pub(crate) fn adopt(&mut self, record: &Record) {
+        let on_disk = OnDisk { number: record.number, bytes: record.bytes };
+        self.disk.insert((record.step, record.kind), on_disk);
+    }
+
+    pub(crate) fn used(&self) -> [u64; 2] {
+        let memory = self.memory.values().map(|bytes| bytes.len() as u64).sum();
+        [memory, self.disk.values().map(|segment| segment.bytes).sum()]
+    }
+
+    pub(crate) fn place_of(&self, key: &Key) -> Option<Place> {
+        if self.memory.contains_key(key) || self.stranded.contains_key(key) {
+            return Some(Place::Memory);
+        }
+        self.disk.contains_key(key).then_some(Place::Disk)
+    }
+
+    /// Restart data below a step, newest first.
+    pub(crate) fn below(&self, step: u64) -> Vec<Key> {
+        let all = self.memory.keys().chain(self.disk.keys()).chain(self.stranded.keys());
+        let mut found: Vec<Key> =
+            all.filter(|key| key.0 < step && key.1 == Kind::Restart).copied().collect();
+        found.sort_unstable();
+        found.dedup();
+        found.reverse();
+        found
+    }
+
+    /// Keeps a checkpoint. To disk it is written beside the model.
+    pub(crate) fn keep(
+        &mut self,
+        key: Key,
+        place: Place,
+        bytes: Vec<u8>,
+        sync: bool,
+    ) -> Result<()> {
+        match place {
+            Place::Memory => {
+                self.memory.insert(key, Arc::new(bytes));
+            }
+            Place::Disk => {
+                self.settle()?;
+                let Some(folder) = &mut self.folder else {
+                    return Err(AdjointError::NotKept { step: key.0, place });
+                };
+                let number = folder.number();
+                let path = segment_path(&folder.path, folder.rank, number);
+                let (store, bytes) = (folder.store.clone(), Arc::new(bytes));
+                let length = bytes.len() as u64;
+                let record = Record { step: key.0, kind: key.1, number, bytes: length };
+                let data = bytes.clone();
+                let done = self.lane.submit(move |_| {
+                    let begin = Instant::now();
+                    (write_segment(&*store, &path, &data, sync), begin.elapsed())
+                });
+                self.writing = Some(Writing { key, record, bytes, done });
+                self.disk.insert(key, OnDisk { number, bytes: length });
+            }
+            Place::Work | Place::Nowhere => {}
+        }
+        let used = self.used();
+        for (peak, used) in self.peak.iter_mut().zip(used) {
+            *peak = (*peak).max(used);
+        }
+        Ok(())
+    }
+
+    /// Waits until what is being written is whole, and says so in the journal.
+    pub(crate) fn settle(&mut self) -> Result<()> {
+        let Some(Writing { key, record, bytes, done }) = self.writing.take() else { return Ok(()) };
+        let gone = || AdjointError::Model { call: "a thread".into(), message: "it ended".into() };
+        let (outcome, time) = done.wait().ok_or_else(gone)?;
+        let outcome = outcome.and_then(|()| match &mut self.folder {
+            Some(folder) => folder.log(Event::Stored(record)),
+            None => Ok(()),
+        });
+        match outcome {
+            Ok(()) => {
+                self.write_time = Some(time);
+                Ok(())
+            }
+            Err(error) if is_full(&error) => {
+                self.notes.push(format!(
+                    "the disk is full ({error}): the checkpoint of step {} is not kept there, and no more than {} bytes will be",
+                    key.0,
+                    self.used()[1].saturating_sub(record.bytes),
+                ));
+                self.disk.remove(&key);
+                self.stranded.insert(key, bytes);
+                (self.disk_is_full, self.newly_full) = (true, true);
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the disk has become full, told once.
+    pub(crate) fn has_become_full(&mut self) -> bool {
+        std::mem::take(&mut self.newly_full)
+    }
+
+    /// A checkpoint that is in memory only because the disk did not take it.
+    pub(crate) fn stranded(&self) -> Option<Key> {
+        self.stranded.keys().next().copied()
+    }
+
+    /// Moves a checkpoint that the disk did not take to memory, or from the disk of the other ranks.
+    pub(crate) fn rescue(&mut self, key: &Key) -> Result<()> {
+        let bytes = self.load(key)?;
+        self.drop_key(key)?;
+        let bytes = Arc::try_unwrap(bytes).unwrap_or_else(|shared| shared.to_vec());
+        self.keep(*key, Place::Memory, bytes, false)
+    }
+
+    /// The bytes of a checkpoint.
+    pub(crate) fn load(&mut self, key: &Key) -> Result<Arc<Vec<u8>>> {
+        if let Some(bytes) = self.memory.get(key).or_else(|| self.stranded.get(key)) {
+            return Ok(bytes.clone());
+        }
+        if let Some(writing) = self.writing.as_ref().filter(|writing| writing.key == *key) {
+            return Ok(writing.bytes.clone());
+        }
+        let place = Place::Disk;
+        let (Some(segment), Some(folder)) = (self.disk.get(key), &self.folder) else {
+            return Err(AdjointError::NotKept { step: key.0, place });
+        };
+        let begin = Instant::now();
+        let read_ahead = self.reading.take().filter(|reading| reading.number == segment.number);
+        let found = match read_ahead.and_then(|reading| reading.done.wait()) {
+            Some(found) => found,
+            None => {
+                let path = segment_path(&folder.path, folder.rank, segment.number);
+                let found = read_segment(&*folder.store, &path);
+                self.read_time = Some(begin.elapsed());
+                found
+            }
+        };
+        let damaged = |why: String| AdjointError::Damaged { step: key.0, place, array: None, why };
+        let bytes = found.map_err(|error| damaged(error.to_string()))?;
+        if bytes.len() as u64 != segment.bytes {
+            return Err(damaged(format!("it has {} bytes of {}", bytes.len(), segment.bytes)));
+        }
+        Ok(Arc::new(bytes))
+    }
+
+    /// Begins to read the newest checkpoint below a step, which is what will be asked for next.
+    pub(crate) fn read_ahead(&mut self, step: u64) {
+        let newest = self.disk.range(..(step, Kind::Restart)).next_back();
+        let in_memory = self.memory.range(..(step, Kind::Restart)).next_back();
+        let Some((key, segment)) = newest.filter(|(key, _)| in_memory.is_none_or(|m| m.0 < *key))
+        else {
+            return;
+        };
+        let writing = self.writing.as_ref().is_some_and(|writing| writing.key == *key);
+        let reading = self.reading.as_ref().is_some_and(|reading| reading.number == segment.number);
+        let Some(folder) = self.folder.as_ref().filter(|_| !writing && !reading) else { return };
+        let path = segment_path(&folder.path, folder.rank, segment.number);
+        let (store, number) = (folder.store.clone(), segment.number);
+        let done = self.lane.submit(move |_| read_segment(&*store, &path));
+        self.reading = Some(Reading { number, done });
+    }
+
+    /// Gives a checkpoint up.
+    pub(crate) fn drop_key(&mut self, key: &Key) -> Result<()> {
+        self.memory.remove(key);
+        self.stranded.remove(key);
+        if self.disk.contains_key(key) {
+            if self.writing.as_ref().is_some_and(|writing| writing.key == *key) {
+                self.settle()?;
+                self.stranded.remove(key);
+            }
+            if let (Some(segment), Some(folder)) = (self.disk.remove(key), &mut self.folder) {
+                folder.drop_segment(segment.number)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All keys, for the end of a run.
+    pub(crate) fn keys(&self) -> Vec<Key> {
+        self.memory.keys().chain(self.disk.keys()).chain(self.stranded.keys()).copied().collect()
+    }
+
+    /// The title that a segment of this rank must have.
+    pub(crate) fn title(&self, key: &Key) -> Title {
+        let (identity, rank) = self.folder.as_ref().map_or((0, 0), |f| (f.identity, f.rank));
+        Title { identity, rank, kind: key.1, step: key.0 }
+    }
+}

@@ -1,0 +1,8 @@
+//! The tests of esker-models, one program.
+#![allow(missing_docs)]
+
+mod amr;
+mod faults;
+mod graphs;
+mod mesh;
+mod relations;
