@@ -3,6 +3,7 @@
 #include <pnetcdf.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 int main(int argc, char **argv)
 {
@@ -13,7 +14,8 @@ int main(int argc, char **argv)
     for (i = 0; i < count && code == NC_NOERR; i++) {
         char name[64];
         int dim, var;
-        snprintf(name, sizeof name, "many%d.nc", i);
+        /* Worlds of one rank would take each other's files away. */
+        snprintf(name, sizeof name, "many%d.%d.nc", size == 1 ? (int)getpid() : 0, i);
         code = ncmpi_create(MPI_COMM_WORLD, name, NC_CLOBBER, MPI_INFO_NULL, &ids[i]);
         if (code == NC_NOERR) {
             opened++;
