@@ -219,7 +219,7 @@ fn hints_of_the_environment_are_honoured_and_rank_0s_win() {
             "(\"striping_unit\", \"100\")",
             "(\"cb_nodes\", \"1\")",
             "did you mean \\\"cb_nodes\\\"",
-            "\\\"oops\\\" is not key=value",
+            "\\\"oops\\\" is ill-formed",
             "begin: 1024",
         ] {
             assert!(output.contains(words), "{words} is missing: {output}");
