@@ -778,6 +778,17 @@ impl Handle {
             if !error.is_instance_of::<PyMemoryError>(py) {
                 return error;
             }
+            // A header that is damaged asks for anything: its last element tells.
+            let last = self.free(py, || {
+                self.shared.read(|dataset| {
+                    let last: Vec<u64> =
+                        dataset.shape(var)?.iter().map(|len| len.saturating_sub(1)).collect();
+                    dataset.get_values(var, &esker::Selection::element(&last)).map(drop)
+                })
+            });
+            if let Err(damage) = last {
+                return damage;
+            }
             let bytes = shape.iter().fold(size, |n, len| n.saturating_mul(u128::from(*len)));
             let name = self.variable(py, var.0).map_or(String::new(), |(name, _, _)| name);
             let path = self.shared.path.display();
