@@ -5,7 +5,7 @@ use std::path::Path;
 
 use esker_format::inside;
 use esker_format::log::{Manifest, Promise, PromiseSlot};
-use esker_store::{Access, Store};
+use esker_store::{Access, File, Store};
 
 use super::mark::Mark;
 use super::names::{MARK, promises_path, version_path};
@@ -54,7 +54,10 @@ pub(crate) fn versions(store: &dyn Store, path: &Path) -> Result<Vec<u64>> {
 }
 
 pub(crate) fn read_all(store: &dyn Store, path: &Path) -> Result<Vec<u8>> {
-    let file = store.open(path, Access::Read)?;
+    contents(&*store.open(path, Access::Read)?)
+}
+
+fn contents(file: &dyn File) -> Result<Vec<u8>> {
     let mut bytes = vec![0; file.len()?.min(LONGEST) as usize];
     let n = file.read_at(0, &mut bytes)?;
     bytes.truncate(n);
@@ -70,10 +73,8 @@ pub(crate) fn read(
 ) -> Result<Read> {
     let bytes = match store.open(&version_path(path, version), Access::Read) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Read::Absent),
-        opened => {
-            drop(opened?);
-            read_all(store, &version_path(path, version))?
-        }
+        // Read through one descriptor: a creation that replaces the dataset may remove the name meanwhile.
+        opened => contents(&*opened?)?,
     };
     let manifest = match Manifest::decode(&bytes) {
         Ok(manifest) => manifest,

@@ -506,7 +506,7 @@ impl File for Spread {
                             return Ok(done);
                         }
                         let why = format!(
-                            "it ends at byte {}, before values that the dataset has in it",
+                            "it was cut short: it ends at byte {}, before values that the dataset has in it",
                             at + n as u64
                         );
                         return Err(self.failed(&sub.path, why));
