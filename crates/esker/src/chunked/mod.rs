@@ -40,7 +40,7 @@ pub(crate) use define::{Fresh, Placing, fresh, physical};
 pub(crate) use end::write_end;
 pub use examine::{ChunkFault, ChunkFaultKind, TableBlock};
 pub use files::classic_of;
-pub(crate) use files::{SubFiles, new_folder, remove_others, tables_file};
+pub(crate) use files::{SubFiles, is_chunk_file, new_folder, remove_others, tables_file};
 pub(crate) use heap::Heap;
 pub(crate) use space::{ChunkId, Space};
 pub use stored::StoredChunk;
