@@ -58,6 +58,8 @@ pub(crate) struct File {
     pub(crate) aligns: Aligns,
     /// Hints of the program and the environment.
     pub(crate) info: Vec<(String, String)>,
+    /// `esker_definitions=merge`: ranks may define different things.
+    pub(crate) merges: bool,
     /// A posted put of at most so many bytes is copied when it is posted.
     pub(crate) copied: u64,
     pub(crate) pending: Pending,
@@ -198,7 +200,8 @@ impl File {
             let _ = define.set_fill(VarId(number), mode);
         }
         // Not in safe mode, where every definition was compared when it was made.
-        match define.follow_root() {
+        let followed = if self.merges { Ok(false) } else { define.follow_root() };
+        match followed {
             Ok(true) if verbose() => {
                 eprintln!("pnetcdf: the ranks define different things: rank 0's are used")
             }

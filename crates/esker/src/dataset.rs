@@ -345,9 +345,10 @@ impl Dataset {
         &self.header
     }
 
-    /// How many records there are.
+    /// How many records there are, with those that this rank alone knows of.
     pub fn numrecs(&self) -> u64 {
-        self.records
+        let alone = self.chunked.as_ref().map_or(0, |chunked| chunked.deferred_records());
+        self.records.max(alone)
     }
 
     /// The length of the file in bytes.
@@ -376,7 +377,7 @@ impl Dataset {
     /// of a decomposed variable are the dimensions of the array that it stands for.
     pub fn shape(&self, var: VarId) -> Result<Vec<u64>> {
         match self.maps.of_var(self.file_var(var)?) {
-            None => Ok(self.schema().shape(self.variable(var)?, self.records)),
+            None => Ok(self.schema().shape(self.variable(var)?, self.numrecs())),
             Some(map) => self.decomposed_shape(var, map),
         }
     }
@@ -718,7 +719,10 @@ impl Dataset {
     fn settle(&mut self) -> Result<()> {
         match self.burst {
             Some(_) => self.flush(),
-            None => self.agree_on_records(),
+            None => {
+                self.complete_puts()?;
+                self.agree_on_records()
+            }
         }
     }
 

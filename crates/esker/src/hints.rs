@@ -177,6 +177,9 @@ pub struct Hints {
     pub(crate) chunk_cache: u64,
     /// `esker_chunk_max`: bytes of a chunk that are held in memory, at most.
     pub(crate) chunk_max: u64,
+    /// `esker_chunk_pending`: bytes of independent puts into chunked variables that a rank keeps for the
+    /// next collective call.
+    pub(crate) chunk_pending: u64,
     /// `esker_chunk_penalty`: how much what a rank owns already counts against it, in hundredths.
     pub(crate) chunk_penalty: u64,
     /// `esker_chunk_room`: bytes kept for chunks before the records of traditional variables.
@@ -234,6 +237,7 @@ impl Default for Hints {
             chunk_buffer: 64 << 20,
             chunk_cache: 32 << 20,
             chunk_max: 256 << 20,
+            chunk_pending: 64 << 20,
             chunk_penalty: 100,
             chunk_room: None,
             chunk_files: ChunkFiles::Inside,
@@ -376,6 +380,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "nc_driver",
     "nc_header_read_chunk_size",
     "nc_in_place_swap",
+    "esker_definitions",
     "pnetcdf_subfiling",
     "nc_hash_size_dim",
     "nc_hash_size_var",
@@ -437,6 +442,7 @@ const TABLE: &[Hint] = &[
     size_hint!("esker_chunk_buffer", chunk_buffer),
     number_hint!("esker_chunk_cache", chunk_cache),
     size_hint!("esker_chunk_max", chunk_max),
+    number_hint!("esker_chunk_pending", chunk_pending),
     number_hint!("esker_chunk_penalty", chunk_penalty),
     optional_hint!("esker_chunk_room", chunk_room),
     choice_hint!(

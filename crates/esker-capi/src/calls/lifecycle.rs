@@ -101,8 +101,9 @@ fn hints_for(pairs: &[(String, String)]) -> Hints {
             _ => hints.set(key, value),
         }
     }
-    // nc_in_place_swap is this interface's own.
-    let idle = |key: &str| Hints::is_without_effect(key) && key != "nc_in_place_swap";
+    // These are this interface's own.
+    let own = ["nc_in_place_swap", "esker_definitions"];
+    let idle = |key: &str| Hints::is_without_effect(key) && !own.contains(&key);
     for (key, value) in pairs.iter().filter(|(key, _)| verbose() && idle(key)) {
         eprintln!("pnetcdf: the hint {key}={value} is known, and has no effect here");
     }
@@ -120,6 +121,18 @@ fn aligns_of(pairs: &[(String, String)]) -> Aligns {
     let (newer, older) = (number("nc_var_align_size"), number("nc_header_align_size"));
     let data = if newer > 0 { newer } else { older };
     Aligns { data, records: number("nc_record_align_size") }
+}
+
+/// Whether the ranks' definitions are merged, and need not be alike.
+fn merges(pairs: &[(String, String)]) -> bool {
+    let value = pairs.iter().find(|(key, _)| key == "esker_definitions");
+    let value = value.map(|(_, value)| value.trim());
+    if let Some(other) = value.filter(|value| !["root", "merge"].contains(value) && verbose()) {
+        eprintln!(
+            "pnetcdf: hint esker_definitions={other:?} is not used: it is none of root, merge"
+        );
+    }
+    value == Some("merge")
 }
 
 /// Up to which size a posted put is copied when it is posted. PnetCDF swaps the bytes of small
@@ -283,7 +296,8 @@ unsafe fn create_file(
         version,
         read_only: false,
         independent: false,
-        safe,
+        // Ranks that define different things cannot be compared.
+        safe: safe && !merges(&info),
         strict,
         fill: false,
         new: true,
@@ -292,6 +306,7 @@ unsafe fn create_file(
         hinted: aligns_of(&info),
         aligns: aligns_of(&info),
         copied: copied_bytes(&info),
+        merges: merges(&info),
         info,
         pending: Default::default(),
         put_size: 0,
@@ -395,7 +410,8 @@ unsafe fn open_file(
         version,
         read_only: !writable,
         independent: false,
-        safe,
+        // Ranks that define different things cannot be compared.
+        safe: safe && !merges(&info),
         strict,
         fill: false,
         new: false,
@@ -405,6 +421,7 @@ unsafe fn open_file(
         hinted: aligns_of(&info),
         aligns: aligns_of(&info),
         copied: copied_bytes(&info),
+        merges: merges(&info),
         info,
         pending: Default::default(),
         put_size: 0,
@@ -647,11 +664,16 @@ fn end_independent(file: &mut File) -> Result<()> {
         return Ok(());
     }
     file.independent = false;
-    if file.read_only || !has_records(file)? {
+    if file.read_only {
         return Ok(());
     }
-    let comm = file.comm.clone();
-    file.dataset()?.sync_records().map_err(|e| together(&*comm, &e))
+    let (comm, has_records) = (file.comm.clone(), has_records(file)?);
+    let dataset = file.dataset()?;
+    let ended = match has_records {
+        true => dataset.sync_records(),
+        false => dataset.complete_puts(),
+    };
+    ended.map_err(|e| together(&*comm, &e))
 }
 
 pub(crate) unsafe fn close(ncid: c_int) -> c_int {
