@@ -49,11 +49,12 @@ fn sub_files_go_with_their_dataset() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run.nc");
     std::fs::write(dir.path().join("run.7.nc"), "of somebody else").unwrap();
-    on_ranks(4, |comm| {
+    let made = path.clone();
+    on_ranks(4, move |comm| {
         let rank = comm.rank() as u64;
         let mut hints = Hints::default();
         hints.set("nc_num_subfiles", "2");
-        let mut def = Dataset::create(&path, CreateOptions::new().comm(comm).hints(hints)).unwrap();
+        let mut def = Dataset::create(&made, CreateOptions::new().comm(comm).hints(hints)).unwrap();
         let x = def.add_dim("x", DimLen::Fixed(8)).unwrap();
         let mine = Selection::slab(&[2 * rank], &[2]);
         let map = def.add_decomposition(&[x], &mine).unwrap();

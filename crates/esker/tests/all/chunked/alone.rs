@@ -36,7 +36,7 @@ fn puts_of_one_rank_wait_for_a_collective_call_in_their_order() {
     for ranks in [2, 4] {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("x.nc");
-        on_ranks(ranks, |comm| {
+        on_ranks(ranks, move |comm| {
             let rank = comm.rank() as u64;
             let mut ds = create(&path, &comm, "100000");
             let mut model = vec![-2147483647; N as usize];
@@ -79,7 +79,7 @@ fn puts_of_one_rank_wait_for_a_collective_call_in_their_order() {
 fn records_that_one_rank_puts_alone_are_everyones_after_sync_and_filled() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.nc");
-    on_ranks(3, |comm| {
+    on_ranks(3, move |comm| {
         let rank = comm.rank() as u64;
         let mut ds = create(&path, &comm, "100000");
         ds.put_all(P, &Selection::slab(&[0], &[1]), &[5i16]).unwrap();
@@ -114,8 +114,8 @@ fn records_that_one_rank_puts_alone_are_everyones_after_sync_and_filled() {
 #[test]
 fn more_than_the_hint_allows_is_an_error_that_names_it_and_loses_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("x.nc");
-    on_ranks(2, |comm| {
+    let (path, none) = (dir.path().join("x.nc"), dir.path().join("none.nc"));
+    on_ranks(2, move |comm| {
         let rank = comm.rank() as u64;
         let mut ds = create(&path, &comm, "40");
         let mine = Selection::slab(&[10 * rank], &[10]);
@@ -129,7 +129,7 @@ fn more_than_the_hint_allows_is_an_error_that_names_it_and_loses_nothing() {
         ds.close().unwrap();
         let ds = Dataset::open(&path).unwrap();
         assert_eq!(ds.get::<i32>(T, &Selection::slab(&[0], &[20])).unwrap(), [1; 20]);
-        let mut ds = create(&dir.path().join("none.nc"), &comm, "0");
+        let mut ds = create(&none, &comm, "0");
         assert!(ds.put(T, &mine, &[1i32; 10]).is_err());
         ds.close().unwrap();
     });
