@@ -42,7 +42,7 @@ def test_what_a_map_cannot_be_is_an_error(tmp_path):
         ds.create_dimension("x", 4)
         with pytest.raises(ValueError, match="unlimited"):
             ds.create_decomposition("t", [[0]], [[1]])
-        with pytest.raises(ValueError):
+        with pytest.raises(IndexError, match="goes beyond"):
             ds.create_decomposition("x", [[3]], [[2]])
         with pytest.raises(ValueError, match="negative"):
             ds.create_decomposition("x", [[-1]], [[2]])
