@@ -39,6 +39,7 @@ mod journal;
 pub mod log;
 pub mod name;
 mod schema;
+pub mod sealed;
 mod types;
 pub mod values;
 pub mod varint;

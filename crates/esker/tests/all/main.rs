@@ -22,6 +22,7 @@ mod parallel;
 mod permissions;
 mod promises;
 mod scenario;
+mod sealed;
 mod sessions;
 mod sparse;
 mod strides;
