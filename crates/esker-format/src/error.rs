@@ -276,4 +276,12 @@ pub enum Fault {
         /// What the shape and type say.
         expected: u64,
     },
+    /// What the header says of a variable that Esker stores in its own way is not what it said when it was
+    /// written.
+    #[error(
+        "its seal ({seal}) {0}: the header is damaged, or another program has changed it, and its values would be \
+         others",
+        seal = crate::sealed::SEAL
+    )]
+    Seal(&'static str),
 }

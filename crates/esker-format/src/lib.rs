@@ -40,6 +40,7 @@ pub mod log;
 pub mod name;
 pub mod runs;
 mod schema;
+pub mod sealed;
 mod types;
 pub mod values;
 pub mod varint;

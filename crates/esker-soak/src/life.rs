@@ -4,6 +4,8 @@
 //! with a sync. So whoever looks at a dataset afterwards, in this process or in another one, knows what it
 //! must hold, given the last step that was promised and the last that was begun.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -73,6 +75,17 @@ impl Life {
     /// Chunks that are rewritten reach the disk before their entries do.
     pub(crate) fn ordered(self) -> Life {
         Life { ordered: true, ..self }
+    }
+
+    /// Whether it asks for that.
+    pub(crate) fn is_ordered(&self) -> bool {
+        self.ordered
+    }
+
+    /// The elements of a variable that were written by these steps.
+    pub(crate) fn written_by(&self, var: usize, steps: Range<u64>) -> BTreeSet<u64> {
+        let writes = steps.flat_map(|step| self.writes(step)).filter(|(of, _)| *of == var);
+        writes.flat_map(|(_, part)| self.places(&part)).collect()
     }
 
     pub(crate) fn with_ranks(self, ranks: usize) -> Life {

@@ -9,8 +9,7 @@
 //! esker-soak --kinds            the names of all kinds
 //! ```
 //!
-//! `--known FILE` lists kinds whose silent differences are known and not mended yet, one a line with a reason:
-//! they are told, and do not fail. `--only TEXT` takes the kinds whose names contain it.
+//! `--only TEXT` takes the kinds whose names contain it.
 
 mod damage;
 mod form;
@@ -40,7 +39,6 @@ struct Wishes {
     seed: u64,
     kind: Option<Kind>,
     only: String,
-    known: Vec<String>,
 }
 
 fn wishes(words: &[String]) -> Result<Wishes, String> {
@@ -51,7 +49,6 @@ fn wishes(words: &[String]) -> Result<Wishes, String> {
         seed: now >> 10 << 10,
         kind: None,
         only: String::new(),
-        known: Vec::new(),
     };
     let mut words = words.iter();
     while let Some(word) = words.next() {
@@ -68,13 +65,6 @@ fn wishes(words: &[String]) -> Result<Wishes, String> {
                 let kind = Kind::of_name(name).ok_or(format!("there is no kind {name}"))?;
                 wishes.kind = Some(kind);
                 wishes.rounds = 1;
-            }
-            "--known" => {
-                let name = next()?;
-                let text = std::fs::read_to_string(name).map_err(|e| format!("{name}: {e}"))?;
-                let lines = text.lines().filter(|line| !line.starts_with('#'));
-                let first = lines.filter_map(|line| line.split_whitespace().next());
-                wishes.known = first.map(String::from).collect();
             }
             seconds => wishes.limit = Some(Duration::from_secs(number(seconds)?)),
         }
@@ -134,7 +124,7 @@ fn soak(wishes: &Wishes) -> ExitCode {
             all.filter(|kind| kind.name().contains(&wishes.only)).collect()
         }
     };
-    let mut tally = Tally::new(&kinds, &wishes.known);
+    let mut tally = Tally::new(&kinds);
     let begun = Instant::now();
     let over = || wishes.limit.is_some_and(|limit| begun.elapsed() > limit);
     let mut round = 0;

@@ -18,19 +18,24 @@ struct Sums {
     lost: u64,
 }
 
+impl Sums {
+    fn is_good(&self) -> bool {
+        self.crashed == 0 && self.silent == 0 && self.lost == 0
+    }
+}
+
 /// Sums of all kinds, and the first few of what was bad in each.
 pub(crate) struct Tally {
     order: Vec<Kind>,
     sums: BTreeMap<Kind, Sums>,
-    known: Vec<String>,
 }
 
 /// So many of a kind are told with their seeds.
 const TOLD: u64 = 3;
 
 impl Tally {
-    pub(crate) fn new(kinds: &[Kind], known: &[String]) -> Tally {
-        Tally { order: kinds.to_vec(), sums: BTreeMap::new(), known: known.to_vec() }
+    pub(crate) fn new(kinds: &[Kind]) -> Tally {
+        Tally { order: kinds.to_vec(), sums: BTreeMap::new() }
     }
 
     pub(crate) fn add(&mut self, kind: Kind, seed: u64, outcome: Outcome) {
@@ -63,16 +68,8 @@ impl Tally {
         }
     }
 
-    fn is_known(&self, kind: Kind) -> bool {
-        self.known.contains(&kind.name())
-    }
-
-    fn is_good(&self, kind: Kind, sums: &Sums) -> bool {
-        sums.crashed == 0 && ((sums.silent == 0 && sums.lost == 0) || self.is_known(kind))
-    }
-
     pub(crate) fn is_clean(&self) -> bool {
-        self.sums.iter().all(|(kind, sums)| self.is_good(*kind, sums))
+        self.sums.values().all(Sums::is_good)
     }
 
     pub(crate) fn print(&self, time: Duration, rounds: u64) {
@@ -84,14 +81,8 @@ impl Tally {
         let (mut passed, mut failed) = (0, 0);
         for kind in &self.order {
             let Some(sums) = self.sums.get(kind) else { continue };
-            let good = self.is_good(*kind, sums);
-            let bad = sums.silent + sums.lost > 0;
-            let remark = match (good, bad, self.is_known(*kind)) {
-                (false, ..) => "  <- FAILED",
-                (true, true, _) => "  <- known, not mended",
-                (true, false, true) => "  (listed as known, clean this time)",
-                _ => "",
-            };
+            let good = sums.is_good();
+            let remark = if good { "" } else { "  <- FAILED" };
             println!(
                 "{:<36} {:>8} {:>8} {:>8} {:>8} {:>8} {:>8}{remark}",
                 kind.name(),

@@ -148,7 +148,7 @@ impl Progress for Reached {
 impl Reached {
     fn allowed(&self, zeros: bool) -> Allowed {
         let [promised, begun] = [&self.synced, &self.begun].map(|n| n.load(Ordering::SeqCst));
-        Allowed { promised, begun, zeros, vars: [true; 3] }
+        Allowed { promised, begun, zeros, noted: false, vars: [true; 3] }
     }
 }
 
@@ -300,20 +300,13 @@ fn death(form: Form, seed: u64, power: bool) -> Outcome {
         return Outcome::Judged(Verdict::Silent(why));
     }
     // A container's newest version may promise what the disk has lost, and says so; a recovery finds what was
-    // promised. Logs of a burst buffer and names of sub-files need a recovery too.
-    let needs_recovery = matches!(form, Form::Log | Form::BurstBuffer | Form::DecomposedFiles);
+    // promised. Logs of a burst buffer need a recovery too.
+    let needs_recovery = matches!(form, Form::Log | Form::BurstBuffer);
     let verdict = match left {
         Verdict::Told(_) if needs_recovery => mended,
         // Before a recovery a burst buffer's file has what was flushed.
         Verdict::Silent(_) if form == Form::BurstBuffer => mended,
-        // A record that was counted and lost keeps writers away from sub-files, not readers.
-        Verdict::Right if power && form == Form::DecomposedFiles => Verdict::Right,
         left => left.and(mended),
-    };
-    // Between syncs a disk may write an entry before its chunk, unless the order is asked for: an error.
-    let verdict = match verdict {
-        Verdict::Told(_) if power && form.is_chunked() && !ordered => Verdict::Right,
-        other => other,
     };
     Outcome::Judged(excused(verdict, &allowed))
 }
@@ -430,7 +423,7 @@ fn mutants(form: Form, what: Option<Structure>, seed: u64) -> Vec<Outcome> {
         let how = format!("mutant {number}, {}: {how}", structure.name());
         // Values of other programs' variables, and what describes these, nobody can check (docs/soak.md).
         let plain = structure != Structure::Header;
-        let allowed = Allowed { vars: [true, true, plain], ..allowed };
+        let allowed = Allowed { vars: [true, true, plain], noted: true, ..allowed };
         let store = store_of(&damaged, folder);
         let shared: Arc<dyn Store> = Arc::new(store.clone());
         let together = random.one_in(4);
@@ -585,7 +578,7 @@ fn kill(form: Form, family: Family, seed: u64) -> Outcome {
     if ended.succeeded() || begun == promised {
         return Outcome::Missed;
     }
-    let allowed = Allowed { promised, begun, zeros: false, vars: [true; 3] };
+    let allowed = Allowed { promised, begun, zeros: false, noted: false, vars: [true; 3] };
     let store: Arc<dyn Store> = Arc::new(LocalStore);
     Outcome::Judged(look_after(&life, &store, folder, allowed))
 }

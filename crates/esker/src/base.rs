@@ -192,19 +192,20 @@ pub(crate) fn broadcast_parts(comm: &dyn Communicator, parts: &[&[u8]]) -> Resul
 const FIRST_READ: u64 = 64 * 1024;
 
 /// Reads and decodes the header of `file` with as few reads as its length needs.
-/// Gives the bytes it took as well.
+/// Gives the bytes it took as well. A variable whose seal is broken is an error.
 pub(crate) fn read_header(path: &Path, file: &dyn File) -> Result<(Header, Vec<u8>)> {
     let (decoded, bytes) = read_header_bytes(path, file)?;
-    Ok((decoded.header, bytes))
+    let header = decoded.sound();
+    Ok((header.map_err(|source| Error::Decode { path: path.to_path_buf(), source })?, bytes))
 }
 
-/// Reads and decodes the header of `file` and tells what was tolerated in it. The path is for
-/// the error.
+/// Reads and decodes the header of `file` and tells what was tolerated in it, and which variables have a broken
+/// seal. The path is for the error.
 pub fn read_header_noting(path: &Path, file: &dyn File) -> Result<Decoded> {
     read_header_bytes(path, file).map(|(decoded, _)| decoded)
 }
 
-fn read_header_bytes(path: &Path, file: &dyn File) -> Result<(Decoded, Vec<u8>)> {
+pub(crate) fn read_header_bytes(path: &Path, file: &dyn File) -> Result<(Decoded, Vec<u8>)> {
     let file_len = file.len()?;
     let mut want = FIRST_READ;
     loop {

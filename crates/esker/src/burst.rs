@@ -70,6 +70,13 @@ struct Seen {
 }
 
 impl Burst {
+    /// Tells what is known of the dataset already.
+    pub(crate) fn note(&mut self, notes: &[String]) {
+        let new = notes.iter().filter(|note| !self.notes.contains(note));
+        let new: Vec<String> = new.cloned().collect();
+        self.notes.extend(new);
+    }
+
     /// Begins to log, if that is wanted. Collective.
     /// Who may read the file `like`, the dataset's, may read them.
     pub(crate) fn start(base: &Base, like: &Path) -> Result<Option<Box<Burst>>> {
@@ -342,12 +349,12 @@ impl Dataset {
 
     /// What happened that the program may want to know: a burst buffer that was full, or one that was
     /// asked for where it has no use; versions of a container that are newer than the one that is read and
-    /// cannot be.
+    /// cannot be; records that were begun and are not counted.
     pub fn notes(&self) -> &[String] {
         match (&self.container, &self.burst) {
             (Some(container), _) => container.notes(),
             (None, Some(burst)) => &burst.notes,
-            (None, None) => &[],
+            (None, None) => &self.base.notes,
         }
     }
 }

@@ -8,17 +8,20 @@ use std::time::Instant;
 use esker_comm::{Communicator, CommunicatorExt};
 use esker_format::chunked::{Anchor, begun_of, writer_of};
 use esker_format::{
-    Alignment, DataLayout, Header, HeaderState, NumRecs, Schema, SchemaError, VarId, Variable,
+    Alignment, DataLayout, DecodeError, Decoded, Header, HeaderState, NumRecs, Schema, SchemaError,
+    VarId, Variable,
 };
 use esker_store::{Access, File, Locked};
 
-use crate::base::{Base, agree, broadcast_parts, read_header};
+use crate::base::{Base, agree, broadcast_parts, read_header, read_header_bytes};
 use crate::burst::Burst;
-use crate::chunked::{Chunked, classic_of, same_but_for_growth, same_definitions};
+use crate::chunked::{Chunked, classic_of, same_but_for_growth};
 use crate::commit::Committed;
 use crate::common::Common;
 use crate::container::{self, Container};
-use crate::decomposed::{DecompositionError, Groups, Maps, Spread, follow_renames};
+use crate::decomposed::{
+    Credit, DecompositionError, Groups, Maps, Spread, follow_renames, require_dataset,
+};
 use crate::define::{Before, Define, aligned};
 use crate::error::{Error, Result};
 use crate::exchange::Buffers;
@@ -78,6 +81,8 @@ pub struct Dataset {
     pub(crate) spread: Option<Arc<Spread>>,
     /// Keeps other writers away, on rank 0 of a dataset that has one at a time.
     pub(crate) lock: Option<Locked>,
+    /// Variables that are not what they were when they were sealed, of a file that is read.
+    pub(crate) broken: Arc<Vec<(VarId, DecodeError)>>,
     /// What reads in the background look at.
     pub(crate) reading: Mutex<Option<Arc<Dataset>>>,
     /// Does what is begun in the background. Goes after it is done, and before what it uses.
@@ -139,42 +144,54 @@ impl Dataset {
         };
         let mut lock = None;
         let root = base.by_root(|| {
-            let (header, bytes) = match writable {
+            let (decoded, bytes) = match writable {
                 true => {
-                    let (header, bytes, taken) = header_for_writing(&base, &file)?;
+                    let (decoded, bytes, taken) = header_for_writing(&base, &file)?;
                     lock = taken;
-                    (header, bytes)
+                    (decoded, bytes)
                 }
                 false => settled_header(&base, &*file)?,
             };
             let file_len = file.len()?;
             if writable {
-                sound::require(&base.path, &header)?;
+                sound::require(&base.path, &decoded.header)?;
             }
-            Ok((header, bytes, file_len))
+            require_dataset(&base, &decoded.header)?;
+            Ok((decoded, bytes, file_len))
         })?;
-        let (header, file_len) = match root {
-            Some((header, bytes, file_len)) => {
+        let (decoded, file_len) = match root {
+            Some((decoded, bytes, file_len)) => {
                 if base.comm.size() > 1 {
                     broadcast_parts(&*base.comm, &[&bytes, &file_len.to_le_bytes()])?;
                 }
-                (header, file_len)
+                (decoded, file_len)
             }
             None => {
                 let parts = broadcast_parts(&*base.comm, &[])?;
                 let [bytes, len] = <[Vec<u8>; 2]>::try_from(parts).map_err(|_| Error::Garbled)?;
                 let len = u64::from_le_bytes(len.try_into().map_err(|_| Error::Garbled)?);
                 let path = base.path.clone();
-                let decoded = Header::decode(&bytes, len);
+                let decoded = Header::decode_noting(&bytes, len);
                 (decoded.map_err(|source| Error::Decode { path, source })?, len)
             }
         };
+        let Decoded { header, broken, .. } = decoded;
         let records = header.records(file_len);
+        let credit = Credit::of(&header, records, file_len);
         let (committed, header) = joined(&base, file, header)?;
         let fills = vec![None; header.schema.vars.len()];
         let mut dataset = Dataset::new(base, (committed, header, records), fills, None);
         dataset.lock = lock;
+        if !dataset.base.raw {
+            dataset.broken = Arc::new(broken);
+        }
         dataset.compare_tables()?;
+        if let Some((_, source)) = dataset.broken.first().filter(|_| writable) {
+            // Its chunks would be taken for room, and the next header would have a seal that matches.
+            let (path, source) = (dataset.base.path.clone(), source.clone());
+            return Err(Error::Decode { path, source });
+        }
+        dataset.believe(credit)?;
         let burst = match options.burst {
             true => Burst::start(&dataset.base, &dataset.base.path)?,
             false => None,
@@ -249,6 +266,7 @@ impl Dataset {
             seen: None,
             spread,
             lock,
+            broken: Arc::default(),
             reading: Mutex::default(),
             io,
         }
@@ -304,6 +322,7 @@ impl Dataset {
     pub(crate) fn stand_behind(&mut self, burst: Option<Box<Burst>>) {
         self.burst = burst;
         if let Some(burst) = &mut self.burst {
+            burst.note(&self.base.notes);
             burst.stands_before(&self.base, &self.file, &self.header, self.chunked.as_deref());
             burst.file_has(self.records);
         }
@@ -376,7 +395,12 @@ impl Dataset {
     /// The lengths of the variable's dimensions, slowest first, with the records there are. Those
     /// of a decomposed variable are the dimensions of the array that it stands for.
     pub fn shape(&self, var: VarId) -> Result<Vec<u64>> {
-        match self.maps.of_var(self.file_var(var)?) {
+        let file_var = self.file_var(var)?;
+        // The shape of an anchor that is none is not that of a scalar, and records that nobody has begun are none.
+        if let Some(chunked) = self.chunked_var(file_var)? {
+            self.require_begun(file_var, chunked, self.records)?;
+        }
+        match self.maps.of_var(file_var) {
             None => Ok(self.schema().shape(self.variable(var)?, self.numrecs())),
             Some(map) => self.decomposed_shape(var, map),
         }
@@ -443,6 +467,7 @@ impl Dataset {
         }
         // Not before: whatever a loss of power leaves, the file counts as many records as this says.
         self.settle_records()?;
+        self.settle_counted()?;
         if self.renamed {
             let has_folder = self.chunked.as_ref().is_some_and(|chunked| chunked.files.is_some());
             self.base.by_root(|| {
@@ -484,16 +509,14 @@ impl Dataset {
         let found = self.base.by_root(|| {
             let file = self.spread.as_ref().map_or(&self.file, |spread| spread.main());
             let (header, _) = read_header(&self.base.path, &**file)?;
-            let is = |known: &Header| match &self.chunked {
-                None => same_definitions(&header, known),
-                Some(_) => same_but_for_growth(&header, known),
-            };
             let same = match &self.spread {
-                Some(spread) => is(&spread.disk()),
-                None => is(&self.header),
+                Some(spread) => same_but_for_growth(&header, &spread.disk()),
+                None => same_but_for_growth(&header, &self.header),
             };
             let begun = begun_of(&header.schema).unwrap_or(0);
-            Ok(if same { (header.records(file.len()?), begun) } else { (self.records, 0) })
+            let records = header.records(file.len()?);
+            let records = Credit::of(&header, records, file.len()?).shown(records);
+            Ok(if same { (records.unwrap_or(self.records), begun) } else { (self.records, 0) })
         })?;
         let (records, begun) = found.unwrap_or_default();
         self.records = self.base.comm.max_u64(records)?;
@@ -809,13 +832,23 @@ impl Dataset {
         own.unwrap_or(self.base.fill) == FillMode::Fill
     }
 
-    /// The file's number of a variable that this rank calls `var`.
+    /// The file's number of a variable that this rank calls `var`. Whoever wants to know anything of its values asks
+    /// for it, so that a variable with a broken seal is an error here.
     pub(crate) fn file_var(&self, var: VarId) -> Result<VarId> {
         let found = match &self.numbering {
             None => (var.0 < self.schema().vars.len()).then_some(var),
             Some(numbering) => numbering.vars.get(var.0).copied(),
         };
-        found.ok_or_else(|| self.no_such_number(var))
+        let found = found.ok_or_else(|| self.no_such_number(var))?;
+        match self.broken.iter().find(|(broken, _)| *broken == found) {
+            None => Ok(found),
+            Some((_, source)) => {
+                // What its table was made for says more, where that is known.
+                self.chunked_var(found)?;
+                let (path, source) = (self.base.path.clone(), source.clone());
+                Err(Error::Decode { path, source })
+            }
+        }
     }
 
     /// The machine under the ranks. Collective the first time.
@@ -895,29 +928,29 @@ fn joined(base: &Base, main: Arc<dyn File>, disk: Header) -> Result<(Committed, 
 fn header_for_writing(
     base: &Base,
     file: &Arc<dyn File>,
-) -> Result<(Header, Vec<u8>, Option<Locked>)> {
+) -> Result<(Decoded, Vec<u8>, Option<Locked>)> {
     // Before the header is read, which the writer before this one may be changing.
     let lock = Locked::take(file)?;
     if lock.is_err() && base.journal(&**file)?.is_some() {
         // Who redefines it is alive, and finishes it.
         return Err(writer::busy(base, None));
     }
-    let (header, bytes) = settled_header(base, &**file)?;
-    let schema = &header.schema;
+    let (decoded, bytes) = settled_header(base, &**file)?;
+    let (header, schema) = (&decoded.header, &decoded.header.schema);
     let has_chunks = schema.vars.iter().any(|variable| Anchor::of(variable).is_some());
-    if !has_chunks && !Dataset::has_subfiles(&header) {
-        return Ok((header, bytes, None));
+    if !has_chunks && !Dataset::has_subfiles(header) {
+        return Ok((decoded, bytes, None));
     }
     let lock = lock.map_err(|_| writer::busy(base, writer_of(schema)))?;
     // It may have got another file between opening and locking.
     writer::require_named(base, &**file)?;
-    Ok((header, bytes, lock))
+    Ok((decoded, bytes, lock))
 }
 
 /// The header and its bytes, after an interrupted redefinition was dealt with.
-fn settled_header(base: &Base, file: &dyn File) -> Result<(Header, Vec<u8>)> {
+fn settled_header(base: &Base, file: &dyn File) -> Result<(Decoded, Vec<u8>)> {
     let Some((journal, state)) = base.journal(file)? else {
-        return read_header(&base.path, file);
+        return read_header_bytes(&base.path, file);
     };
     let store = &*base.store;
     match (state, base.writable) {
@@ -927,12 +960,12 @@ fn settled_header(base: &Base, file: &dyn File) -> Result<(Header, Vec<u8>)> {
         }
         (HeaderState::Foreign, true) => return Err(base.stale_journal()),
         (HeaderState::Torn, false) => {
-            let decoded = Header::decode(&journal.new, file.len()?);
-            let header =
+            let decoded = Header::decode_noting(&journal.new, file.len()?);
+            let decoded =
                 decoded.map_err(|source| Error::Decode { path: base.path.clone(), source })?;
-            return Ok((header, journal.new));
+            return Ok((decoded, journal.new));
         }
         (_, false) => {}
     }
-    read_header(&base.path, file)
+    read_header_bytes(&base.path, file)
 }

@@ -21,7 +21,7 @@ use crate::commit::{self, Committed};
 use crate::common::Common;
 use crate::container::{self, Container};
 use crate::dataset::Dataset;
-use crate::decomposed::{Groups, NewMap, follow_renames};
+use crate::decomposed::{Groups, NewMap, begin_records, follow_renames};
 use crate::error::{Error, Result};
 use crate::graphs::{self, Content, GraphDraft, Placed};
 use crate::hints::{ChunkFiles, Hints, Layout};
@@ -571,7 +571,7 @@ impl Define {
             }
         };
         let records = self.numrecs();
-        let (schema, layout) = match &placing {
+        let (mut schema, layout) = match &placing {
             Some(Placing { schema, layout, .. }) => (schema.clone(), layout.clone()),
             None => {
                 let layout = match before {
@@ -583,6 +583,7 @@ impl Define {
                 (schema, layout.map_err(|e| self.base.schema_error(e))?)
             }
         };
+        begin_records(&mut schema, self.before.is_none(), records);
         let header = Header { schema, numrecs: NumRecs::Count(records), layout };
         let new = commit::New {
             header: &header,

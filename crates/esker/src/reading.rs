@@ -97,6 +97,7 @@ impl Dataset {
         let state = (committed, self.header.clone(), self.records);
         let mut dataset = Dataset::new(base, state, Vec::new(), None);
         dataset.seen = seen;
+        dataset.broken = self.broken.clone();
         if let (Some(chunked), Some(known)) = (&mut dataset.chunked, &self.chunked) {
             chunked.know(known);
         }

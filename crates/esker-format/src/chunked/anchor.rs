@@ -37,7 +37,7 @@ pub struct Anchor {
 }
 
 /// A place in a file as an attribute.
-fn address(version: Version, value: u64) -> Values {
+pub(crate) fn address(version: Version, value: u64) -> Values {
     match version {
         Version::Cdf5 => Values::Int64(vec![value as i64]),
         _ => Values::Int(halves(value).to_vec()),
@@ -52,7 +52,7 @@ fn join(high: i32, low: i32) -> u64 {
     u64::from(high as u32) << 32 | u64::from(low as u32)
 }
 
-fn to_address(values: &Values) -> Option<u64> {
+pub(crate) fn to_address(values: &Values) -> Option<u64> {
     match values {
         Values::Int64(list) => match list[..] {
             [value] => u64::try_from(value).ok(),
@@ -246,9 +246,17 @@ pub fn put_begun(schema: &mut Schema, records: u64) -> Result<(), SchemaError> {
 /// Where in the header the eight bytes are that say how many records a call has begun to write.
 pub fn begun_field(header: &Header) -> Option<u64> {
     begun_of(&header.schema)?;
-    let encoded = |records: u64| {
+    field(header, put_begun)
+}
+
+/// Where in the header the eight bytes of a number are.
+pub(crate) fn field(
+    header: &Header,
+    put: impl Fn(&mut Schema, u64) -> Result<(), SchemaError>,
+) -> Option<u64> {
+    let encoded = |number: u64| {
         let mut header = header.clone();
-        put_begun(&mut header.schema, records).ok()?;
+        put(&mut header.schema, number).ok()?;
         Some(header.encode())
     };
     let (none, all) = (encoded(0)?, encoded(i64::MAX as u64)?);

@@ -18,6 +18,7 @@ pub use anchor::{
     Anchor, begun_field, begun_of, from_file, heap_of, identity_of, lengths, put_begun, put_heap,
     put_identity, put_records, to_file,
 };
+pub(crate) use anchor::{address, field, to_address};
 pub use end::{add_end, end_begin, end_field, end_of, without_end};
 pub use grid::{Grid, automatic_shape};
 pub use head::FileHead;

@@ -8,7 +8,10 @@ use super::cursor::{Cursor, Object};
 use super::{DataLayout, Header, NumRecs, Placement, record_section, sizes};
 use crate::error::{DecodeError, Fault};
 use crate::name;
-use crate::schema::{Attribute, DimId, DimLen, Dimension, Named, NamedList, Schema, Variable};
+use crate::schema::{
+    Attribute, DimId, DimLen, Dimension, Named, NamedList, Schema, VarId, Variable,
+};
+use crate::sealed;
 use crate::types::{ExternalType, Version};
 use crate::values::Values;
 
@@ -26,6 +29,19 @@ pub struct Decoded {
     pub tolerated: Vec<DecodeError>,
     /// Where each variable's fields stand in the header, by [`VarId`](crate::VarId).
     pub fields: Vec<VarFields>,
+    /// Variables that are not what they were when Esker sealed them ([`sealed`](crate::sealed)): their
+    /// values would be others.
+    pub broken: Vec<(VarId, DecodeError)>,
+}
+
+impl Decoded {
+    /// The header, if nothing that is sealed in it was changed.
+    pub fn sound(self) -> Result<Header, DecodeError> {
+        match self.broken.into_iter().next() {
+            None => Ok(self.header),
+            Some((_, error)) => Err(error),
+        }
+    }
 }
 
 /// Where the fields of one variable stand in the header, for tools that point at them.
@@ -55,15 +71,23 @@ impl Header {
     /// assert_eq!(header.schema.version, Version::Cdf1);
     /// ```
     pub fn decode(prefix: &[u8], file_len: u64) -> Result<Header, DecodeError> {
-        Header::decode_noting(prefix, file_len).map(|decoded| decoded.header)
+        Header::decode_noting(prefix, file_len).and_then(Decoded::sound)
     }
 
-    /// Like [`Header::decode`], and tells what was tolerated.
+    /// Like [`Header::decode`], and tells what was tolerated. Variables whose seal is broken do not keep the others
+    /// from being read.
     pub fn decode_noting(prefix: &[u8], file_len: u64) -> Result<Decoded, DecodeError> {
         let cursor = Cursor::new(prefix, file_len);
         let mut decoder = Decoder { cursor, tolerated: Vec::new(), fields: Vec::new() };
-        let header = decoder.header(file_len)?;
-        Ok(Decoded { header, tolerated: decoder.tolerated, fields: decoder.fields })
+        let mut header = decoder.header(file_len)?;
+        let Decoder { tolerated, mut fields, .. } = decoder;
+        let mut broken = Vec::new();
+        for (number, why) in sealed::open(&mut header, &mut fields) {
+            let name = header.schema.vars.at(number).map_or("", |v| &*v.name);
+            let at = fields.get(number).map_or(0, |f| f.at);
+            broken.push((VarId(number), Object::NamedVar(name).error(at, Fault::Seal(why))));
+        }
+        Ok(Decoded { header, tolerated, fields, broken })
     }
 }
 

@@ -3,10 +3,12 @@
 use super::{DataLayout, Header, NumRecs, Placement};
 use crate::error::DecodeError;
 use crate::schema::{Attribute, DimLen, NamedList, Schema};
+use crate::sealed;
 use crate::types::Version;
 
 impl Header {
-    /// The header's bytes, exactly `layout.header_len` of them.
+    /// The header's bytes, exactly `layout.header_len` of them, with the seals of variables that need one
+    /// ([`sealed`](crate::sealed)).
     ///
     /// ```
     /// use esker_format::*;
@@ -23,7 +25,8 @@ impl Header {
         let mut out = Encoder { bytes: Vec::new(), version };
         out.bytes.extend([b'C', b'D', b'F', version.byte()]);
         out.bytes.extend(Header::numrecs_bytes(version, self.numrecs));
-        out.schema(&self.schema, |var| {
+        let seals = sealed::seals(&self.schema, &self.layout);
+        out.schema(&self.schema, &seals, |var| {
             let place = &self.layout.places[var];
             (place.stored_vsize(version), place.begin)
         });
@@ -56,7 +59,7 @@ impl Schema {
 pub(super) fn header_len(schema: &Schema) -> u64 {
     let version = schema.version;
     let mut out = Encoder { bytes: Vec::new(), version };
-    out.schema(schema, |_| (0, 0));
+    out.schema(schema, &sealed::blank_seals(schema), |_| (0, 0));
     (4 + version.count_width() + out.bytes.len()) as u64
 }
 
@@ -66,7 +69,12 @@ struct Encoder {
 }
 
 impl Encoder {
-    fn schema(&mut self, schema: &Schema, place: impl Fn(usize) -> (u64, u64)) {
+    fn schema(
+        &mut self,
+        schema: &Schema,
+        seals: &[Option<Attribute>],
+        place: impl Fn(usize) -> (u64, u64),
+    ) {
         self.list(0x0A, schema.dims.len());
         for dim in &schema.dims {
             self.name(&dim.name);
@@ -75,7 +83,7 @@ impl Encoder {
                 DimLen::Unlimited => 0,
             });
         }
-        self.attrs(&schema.attrs);
+        self.attrs(&schema.attrs, None);
         self.list(0x0B, schema.vars.len());
         for (number, var) in schema.vars.iter().enumerate() {
             let (vsize, begin) = place(number);
@@ -84,7 +92,7 @@ impl Encoder {
             for dim in &var.dims {
                 self.count(dim.0 as u64);
             }
-            self.attrs(&var.attrs);
+            self.attrs(&var.attrs, seals.get(number).and_then(Option::as_ref));
             self.bytes.extend(var.ty.code().to_be_bytes());
             self.count(vsize);
             match self.version {
@@ -94,9 +102,10 @@ impl Encoder {
         }
     }
 
-    fn attrs(&mut self, attrs: &NamedList<Attribute>) {
-        self.list(0x0C, attrs.len());
-        for attr in attrs {
+    fn attrs(&mut self, attrs: &NamedList<Attribute>, seal: Option<&Attribute>) {
+        // A seal comes first, so that what other programs add later moves nothing.
+        self.list(0x0C, attrs.len() + usize::from(seal.is_some()));
+        for attr in seal.into_iter().chain(attrs) {
             self.name(&attr.name);
             self.bytes.extend(attr.values.ty().code().to_be_bytes());
             self.count(attr.values.len() as u64);

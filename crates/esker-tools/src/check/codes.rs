@@ -80,6 +80,8 @@ codes! {
     "journal-broken", BESIDE, "a redefinition was interrupted before it began";
     "subfile", "the values that are missing are nowhere else",
         "a sub-file is not there, cut short, without records that are counted, or of another dataset";
+    "seal", UNKNOWN, "what the header says of a chunked or decomposed variable is not what was written";
+    "map", UNKNOWN, "a map of decomposed variables does not match its checksums";
     "subfile-name", "`esker recover` gives it its name", "a sub-file has not taken its name";
     "chunk-anchor", CHUNKS, "attributes that say how a chunked variable is stored are wrong";
     "chunk-table", CHUNKS, "a block or an entry of a chunk table is damaged";

@@ -49,6 +49,11 @@ pub(super) fn tolerated(error: &DecodeError) -> Finding {
     of(error, severity)
 }
 
+/// The finding for a variable that is not what it was when it was sealed.
+pub(super) fn broken(error: &DecodeError) -> Finding {
+    of(error, Severity::Error)
+}
+
 fn of(error: &DecodeError, severity: Severity) -> Finding {
     let (code, value) = describe(&error.fault);
     let mut finding = Finding::new(severity, code, &error.object, error.fault.to_string());
@@ -63,6 +68,7 @@ fn describe(fault: &Fault) -> (&'static str, Option<Value>) {
         Fault::Truncated { file_len, .. } => ("header-cut", Some((*file_len).into())),
         Fault::NeedMore { at_least } => ("header-cut", Some((*at_least).into())),
         Fault::Magic(_) => ("magic", None),
+        Fault::Seal(_) => ("seal", None),
         Fault::Tag { tag, .. } => ("tag", Some((*tag).into())),
         Fault::AbsentWithCount { count, .. } => ("absent-list", Some((*count).into())),
         Fault::Count { count, .. } => ("count", Some((*count).into())),

@@ -40,6 +40,7 @@ mod folder;
 mod graphs;
 mod header;
 mod length;
+mod maps;
 mod mend;
 mod places;
 mod repair;
@@ -171,6 +172,7 @@ pub fn check(
             (version, numrecs) = (Some(header.schema.version), Some(header.numrecs));
             inspect(&decoded, &*file, file_len, &mut findings)?;
             subfiles::check(options, &path, header, &mut findings, progress)?;
+            maps::check(options, &path, header, &mut findings);
             chunks::check(&options.store, &path, header, progress, &mut findings)?;
             graphs::check(&options.store, &path, header, &mut findings)?;
         }
@@ -215,6 +217,7 @@ fn inspect(
 ) -> esker::Result<()> {
     let extent = Extent::of(&decoded.header, file_len);
     findings.extend(decoded.tolerated.iter().map(header::tolerated));
+    findings.extend(decoded.broken.iter().map(|(_, error)| header::broken(error)));
     attributes::check(decoded, findings);
     places::check(decoded, &extent, findings);
     length::check(&decoded.header, &extent, file, findings)

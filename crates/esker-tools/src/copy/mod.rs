@@ -45,6 +45,7 @@ use esker::{
     Alignment, DataLayout, Dataset, Error, Header, Hints, Layout, NumRecs, Schema, SelfComm,
     Values, VarId, Version,
 };
+use esker_format::sealed::decomposed::{Counts, counts_of, put_counts};
 use esker_store::{Draft, LocalStore, Store};
 
 use crate::progress::Progress;
@@ -291,7 +292,14 @@ fn place(plan: &Plan, output: &Path, options: &CopyOptions) -> Result<Header, Co
     let layout = DataLayout::place(&plan.schema, &options.align)
         .map_err(|source| Error::Schema { path: output.to_path_buf(), source })?;
     let numrecs = NumRecs::Count(plan.records);
-    let header = Header { schema: plan.schema.clone(), numrecs, layout };
+    let mut schema = plan.schema.clone();
+    if counts_of(&schema).is_some() {
+        // A map says how many records there are, of which some may have been left out.
+        let counts = Counts { begun: plan.records, counted: plan.records };
+        put_counts(&mut schema, None, counts)
+            .map_err(|source| Error::Schema { path: output.to_path_buf(), source })?;
+    }
+    let header = Header { schema, numrecs, layout };
     let version = plan.schema.version;
     if plan.records > version.max_count() || header.data_end(plan.records) > i64::MAX as u64 {
         let (path, records, max) = (output.to_path_buf(), plan.records, version.max_count());

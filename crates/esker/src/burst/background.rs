@@ -108,7 +108,8 @@ impl Dataset {
         lower_base.comm = base.comm.duplicate()?;
         let header = self.header.clone();
         let (file, renamed) = (self.file.clone(), false);
-        let (container, heap, spread, lock) = (None, None, None, None);
+        let (container, heap, lock) = (None, None, None);
+        let spread = self.spread.clone();
         let committed = Committed { file, renamed, container, heap, spread, lock };
         let existing = burst.records;
         let mut lower =
@@ -187,10 +188,11 @@ impl Dataset {
             return Ok(());
         }
         burst.file_has(flight.records);
-        self.header.numrecs = NumRecs::Count(flight.records);
         let mut scratch = Report::default();
         let emptied = restart(&mut pairs, &self.base, flight.epoch, &mut scratch);
         burst.spare = pairs.pop();
+        self.header.numrecs = NumRecs::Count(flight.records);
+        self.were_begun(flight.records);
         self.base.agree(emptied)
     }
 }

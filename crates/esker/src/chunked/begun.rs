@@ -41,6 +41,7 @@ impl Dataset {
     /// The same before records are counted that no chunked variable has, so that there are never more than
     /// were begun: a number of records that is damaged is known by that. On every rank.
     pub(crate) fn begin_counting(&mut self, records: u64) -> Result<()> {
+        self.begin_decomposed(records)?;
         match self.chunked.as_ref().is_some_and(|chunked| chunked.begun() < records) {
             true => self.begin_records(records),
             false => Ok(()),

@@ -34,6 +34,7 @@ use esker_format::chunked::{
     Anchor, Axis, BEGUN, Grid, MadeFor, RECORDS, Seal, WRITER_LEN, begun_of, end_of, from_file,
     heap_of, identity_of, put_begun, put_records, put_writer, without_end, writer_of,
 };
+use esker_format::sealed::decomposed::{Counts, counts_of, put_counts};
 use esker_format::{ExternalType, Header, Owner, Schema, VarId, Variable, values};
 
 pub(crate) use commit::write_tables;
@@ -175,8 +176,8 @@ fn too_large(chunking: &Chunking, most: u64) -> Option<String> {
     })
 }
 
-/// Whether two headers of a file differ at most in what changes when chunks are written: the records that each
-/// variable has, and where the chunks end.
+/// Whether two headers of a file differ at most in what changes when values are written: the records that there
+/// are and that each variable has, and where chunks end.
 pub(crate) fn same_but_for_growth(a: &Header, b: &Header) -> bool {
     let still = |header: &Header| {
         let mut header = without_end(header);
@@ -185,6 +186,9 @@ pub(crate) fn same_but_for_growth(a: &Header, b: &Header) -> bool {
         }
         if writer_of(&header.schema).is_some() {
             let _ = put_writer(&mut header.schema, &[b' '; WRITER_LEN]);
+        }
+        if counts_of(&header.schema).is_some() {
+            let _ = put_counts(&mut header.schema, None, Counts { begun: 0, counted: 0 });
         }
         let anchors = header.vars().filter(|(_, variable, _)| Anchor::of(variable).is_some());
         for id in anchors.map(|(id, _, _)| id).collect::<Vec<_>>() {
@@ -200,7 +204,7 @@ pub(crate) fn same_but_for_growth(a: &Header, b: &Header) -> bool {
 
 /// Whether two headers of a file have the same definitions in the same places. As bytes, because a fill value that
 /// is not a number is not equal to itself.
-pub(crate) fn same_definitions(a: &Header, b: &Header) -> bool {
+fn same_definitions(a: &Header, b: &Header) -> bool {
     a.layout == b.layout && a.schema.to_bytes() == b.schema.to_bytes()
 }
 

@@ -124,7 +124,7 @@ impl Dataset {
     }
 
     /// Fails for records that the file counts though nobody has begun to write them.
-    pub(super) fn require_begun(&self, id: VarId, var: &ChunkedVar, records: u64) -> Result<()> {
+    pub(crate) fn require_begun(&self, id: VarId, var: &ChunkedVar, records: u64) -> Result<()> {
         let Some(chunked) = &self.chunked else { return Ok(()) };
         // Those that are in logs alone are begun by a flush.
         let records = match self.has_logs() {

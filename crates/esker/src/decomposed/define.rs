@@ -3,6 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use esker_comm::{CommunicatorExt, Message, ReduceOp, Reduction};
+use esker_format::sealed::decomposed::{Counts, counts_of, put_counts};
 use esker_format::{DimId, DimLen, ExternalType, Header, SchemaError, Values, VarId};
 use esker_store::File;
 
@@ -11,10 +12,11 @@ use super::error::DecompositionError;
 use super::grid::{Block, Grid};
 use super::index::{Index, SlabList};
 use super::maps::DecompositionId;
+use super::rows::{BlockSum, Row};
 use super::subfiles::Groups;
 use super::{
-    ATTRIBUTE, BLOB_COUNT, BLOB_START, BLOCKS_OF, COVERED, DIMENSIONS, FIRST_BLOCK, LENGTHS,
-    OFFSETS, REPEATED, SHAPE, STORED, part,
+    ATTRIBUTE, BLOB_COUNT, BLOB_START, BLOCK_CHECKSUM, BLOCKS_OF, CHECKSUM, COVERED, DIMENSIONS,
+    FIRST_BLOCK, LENGTHS, MAP_IDENTITY, OFFSETS, REPEATED, SHAPE, STORED, part,
 };
 use crate::define::Define;
 use crate::error::{Error, Result, SelectionError};
@@ -33,12 +35,12 @@ const AT_ONCE: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct NewMap {
     name: String,
-    ty: ExternalType,
+    identity: u64,
     /// The number of this rank's first block.
     first_block: u64,
     blocks: Vec<Block>,
-    /// Blocks and elements of every rank, on rank 0.
-    counts: Vec<u64>,
+    /// What every rank has, on rank 0.
+    rows: Vec<Row>,
 }
 
 /// One rank's part, checked.
@@ -67,9 +69,7 @@ impl Define {
         let own = self.own_part(dims, mine);
         let own = self.base.agree(own)?;
         let comm = self.base.comm.clone();
-        let mut hasher = DefaultHasher::new();
-        (&own.names, own.grid.lens()).hash(&mut hasher);
-        if !comm.all_equal(hasher.finish())? {
+        if !comm.all_equal(hash_of(&(&own.names, own.grid.lens())))? {
             return Err(self.new_map_error("a new map", DecompositionError::NotAlike));
         }
         let id = self.next_map()?;
@@ -101,9 +101,18 @@ impl Define {
             return refuse(DecompositionError::TooLarge { what, count: largest, max });
         }
         let covered = coverage::covered(&*comm, &own.grid, &own.blocks)?;
-        let counts = comm.gather(0, Message::from_u64s(&[blocks, elements]))?;
-        let counts = counts.unwrap_or_default().iter().flat_map(|m| m.to_u64s()).collect();
-        let sizes = Sizes { ty, stored, blocks: totals[0], covered };
+        // Of the contents, so that runs that are alike make maps that are.
+        let hashed = comm.gather(0, Message::from_u64s(&[hash_of(&own.blocks)]))?;
+        let parts: Vec<u64> = hashed.unwrap_or_default().iter().flat_map(|m| m.to_u64s()).collect();
+        let root =
+            if comm.rank() == 0 { hash_of(&(&own.names, own.grid.lens(), parts)) } else { 0 };
+        let identity = comm.max_u64(root)?;
+        let mut sum = BlockSum::new(identity, comm.rank() as u64);
+        own.blocks.iter().for_each(|block| sum.add(block));
+        let own_row = [blocks, elements, u64::from(sum.end())];
+        let all = comm.gather(0, Message::from_u64s(&own_row))?.unwrap_or_default();
+        let rows = Row::one_after_the_other(all.iter().map(|message| message.to_u64s()));
+        let sizes = Sizes { ty, stored, blocks: totals[0], covered, identity };
         self.define_map(&name, &own, &sizes)?;
         let mut position = starts[1];
         let mut blocks = own.blocks;
@@ -120,7 +129,7 @@ impl Define {
                 groups.add_map(&self.base, &name, starts[1])?;
             }
         }
-        self.maps.push(NewMap { name, ty, first_block: starts[0], blocks, counts });
+        self.maps.push(NewMap { name, identity, first_block: starts[0], blocks, rows });
         Ok(id)
     }
 
@@ -231,18 +240,23 @@ impl Define {
         let ty = sizes.ty;
         self.add_dim(&part(name, STORED), DimLen::Fixed(sizes.stored))?;
         let blocks = self.add_dim(&part(name, BLOCKS), DimLen::Fixed(sizes.blocks))?;
-        for (what, dim, description) in [
-            (BLOCKS_OF, ranks, "number of blocks of each process"),
-            (FIRST_BLOCK, ranks, "number of the first block of each process"),
-            (BLOB_START, ranks, "place of each process's first element along nelems"),
-            (BLOB_COUNT, ranks, "number of elements of each process"),
+        let sum = ExternalType::Int;
+        for (what, ty, dim, description) in [
+            (BLOCKS_OF, ty, ranks, "number of blocks of each process"),
+            (FIRST_BLOCK, ty, ranks, "number of the first block of each process"),
+            (BLOB_START, ty, ranks, "place of each process's first element along nelems"),
+            (BLOB_COUNT, ty, ranks, "number of elements of each process"),
+            (CHECKSUM, sum, ranks, "crc32c of each process's numbers"),
+            (BLOCK_CHECKSUM, sum, ranks, "crc32c of each process's blocks"),
             (
                 OFFSETS,
+                ty,
                 blocks,
                 "first element of each block, numbered in C order in decomposed_shape",
             ),
             (
                 LENGTHS,
+                ty,
                 blocks,
                 "last element of each block minus its first plus 1: the two are its corners, and \
                  its elements are stored in C order",
@@ -258,9 +272,21 @@ impl Define {
             self.put_attr(about, SHAPE, number(own.grid.lens()))?;
             self.put_attr(about, COVERED, number(&[sizes.covered]))?;
             self.put_attr(about, REPEATED, number(&[sizes.stored - sizes.covered]))?;
+            let counts = Counts { begun: self.numrecs(), counted: 0 };
+            if counts_of(&self.schema).is_none() {
+                let put = put_counts(&mut self.schema, Some(about), counts);
+                put.map_err(|e| self.base.schema_error(e))?;
+            }
+            self.put_attr(about, MAP_IDENTITY, format!("{:016x}", sizes.identity).as_str())?;
         }
         Ok(())
     }
+}
+
+fn hash_of(what: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// What all ranks have together.
@@ -269,6 +295,7 @@ struct Sizes {
     stored: u64,
     blocks: u64,
     covered: u64,
+    identity: u64,
 }
 
 fn numbers(ty: ExternalType, list: &[u64]) -> Values {
@@ -343,8 +370,10 @@ pub(crate) fn write_maps(file: &dyn File, header: &Header, maps: &[NewMap]) -> R
     for map in maps {
         let write = |what: &str, first: u64, numbers: &mut dyn Iterator<Item = u64>| {
             let var = header.schema.var(&part(&map.name, what));
-            let Some(place) = var.and_then(|var| header.place(var)) else { return Ok(()) };
-            let size = map.ty.size();
+            let place =
+                var.and_then(|var| Some((header.schema.variable(var)?, header.place(var)?)));
+            let Some((variable, place)) = place else { return Ok(()) };
+            let size = variable.ty.size();
             let mut at = place.begin + first * size;
             let mut bytes = Vec::new();
             loop {
@@ -361,15 +390,13 @@ pub(crate) fn write_maps(file: &dyn File, header: &Header, maps: &[NewMap]) -> R
             }
         };
         write(OFFSETS, map.first_block, &mut map.blocks.iter().map(|b| b.first))?;
-        let length = |b: &Block| b.last - b.first + 1;
-        write(LENGTHS, map.first_block, &mut map.blocks.iter().map(length))?;
-        for (of, (counts, starts)) in [(0, (BLOCKS_OF, FIRST_BLOCK)), (1, (BLOB_COUNT, BLOB_START))]
-        {
-            let each = || map.counts.chunks_exact(2).map(|pair| pair[of]);
-            write(counts, 0, &mut each())?;
-            let sum = each().scan(0, |sum, n| Some(std::mem::replace(sum, *sum + n)));
-            write(starts, 0, &mut { sum })?;
+        write(LENGTHS, map.first_block, &mut map.blocks.iter().map(Block::length))?;
+        for (number, what) in Row::NUMBERS.into_iter().enumerate() {
+            write(what, 0, &mut map.rows.iter().map(|row| row.numbers()[number]))?;
         }
+        write(BLOCK_CHECKSUM, 0, &mut map.rows.iter().map(|row| row.block_sum.into()))?;
+        let sums = (0..).zip(&map.rows).map(|(rank, row)| row.sum(map.identity, rank).into());
+        write(CHECKSUM, 0, &mut { sums })?;
     }
     Ok(())
 }

@@ -13,11 +13,18 @@ pub(crate) struct Grid {
 }
 
 /// A block of a grid and the place of its first element among the stored ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Block {
     pub(crate) first: u64,
     pub(crate) last: u64,
     pub(crate) position: u64,
+}
+
+impl Block {
+    /// As a map stores it: from the first element to the last.
+    pub(crate) fn length(&self) -> u64 {
+        self.last - self.first + 1
+    }
 }
 
 impl Grid {

@@ -9,13 +9,14 @@ use super::error::DecompositionError;
 use super::grid::Block;
 use super::index::{Index, Piece, SlabList, settle};
 use super::maps::{Decomposition, Elsewhere, Head, Map, Own};
-use super::{BLOB_COUNT, BLOB_START, BLOCKS_OF, FIRST_BLOCK, LENGTHS, OFFSETS, part};
+use super::rows::{Row, Walk};
+use super::{BLOCKS_OF, part};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::selection::Selection;
 
-/// Blocks read at a time.
-const SECTION: u64 = 64 << 10;
+/// Blocks that are looked at in one go by who wants to know whether they are sound.
+const AT_ONCE: u64 = 64 << 10;
 
 impl Dataset {
     /// The map of a decomposed variable; `None` for any other.
@@ -41,7 +42,31 @@ impl Dataset {
         self.maps.iter().filter_map(Map::describe).collect()
     }
 
+    /// What is wrong with maps that variables have, by name; all of each is read, and compared with its checksums.
+    pub fn decomposition_faults(&self) -> Vec<(String, String)> {
+        let fault = |map: &Map| {
+            let walked = self.head(map, None).and_then(|head| {
+                let mut walk = Walk::new(self, map, head);
+                while !walk.next(AT_ONCE)?.is_empty() {}
+                match walk.position == head.stored {
+                    true => Ok(()),
+                    false => Err(self.wrong_total(map, head)),
+                }
+            });
+            match walked {
+                Ok(()) => None,
+                Err(Error::Decomposition { source, .. }) => Some(source.to_string()),
+                Err(error) => Some(error.to_string()),
+            }
+        };
+        self.maps.iter().filter_map(|map| Some((map.name.clone(), fault(map)?))).collect()
+    }
+
     pub(super) fn head<'m>(&self, map: &'m Map, var: Option<VarId>) -> Result<&'m Head> {
+        if !self.broken.is_empty() {
+            // The seal of a map is that of its first variable.
+            self.file_var(self.var(&part(&map.name, BLOCKS_OF))?)?;
+        }
         map.head
             .as_ref()
             .map_err(|why| self.map_error(map, var, DecompositionError::Damaged(why.clone())))
@@ -61,12 +86,12 @@ impl Dataset {
         Error::Decomposition { path: self.base.path.clone(), what, source }
     }
 
-    fn damaged(&self, map: &Map, why: String) -> Error {
+    pub(super) fn damaged(&self, map: &Map, why: String) -> Error {
         self.map_error(map, None, DecompositionError::Damaged(why))
     }
 
     /// Numbers of one of the map's variables.
-    fn map_numbers(&self, map: &Map, what: &str, at: Range<u64>) -> Result<Vec<u64>> {
+    pub(super) fn map_numbers(&self, map: &Map, what: &str, at: Range<u64>) -> Result<Vec<u64>> {
         let var = self.var(&part(&map.name, what))?;
         let selection = Selection::slab(&[at.start], &[at.end - at.start]);
         let numbers: Vec<i64> = self.get(var, &selection)?;
@@ -77,43 +102,7 @@ impl Dataset {
         numbers.iter().map(number).collect()
     }
 
-    /// The map's blocks `at`, the first of which is stored at `position`, which is moved on.
-    fn map_blocks(
-        &self,
-        map: &Map,
-        head: &Head,
-        at: Range<u64>,
-        position: &mut u64,
-    ) -> Result<Vec<Block>> {
-        let mut blocks: Vec<Block> = Vec::new();
-        let mut from = at.start;
-        while from < at.end {
-            let to = (from + SECTION).min(at.end);
-            let offsets = self.map_numbers(map, OFFSETS, from..to)?;
-            let lengths = self.map_numbers(map, LENGTHS, from..to)?;
-            blocks.reserve_exact(offsets.len());
-            for (i, (first, len)) in offsets.into_iter().zip(lengths).enumerate() {
-                let last = len.checked_sub(1).and_then(|n| first.checked_add(n));
-                let elements = last.and_then(|last| head.grid.elements(first, last));
-                let (Some(last), Some(elements)) = (last, elements) else {
-                    let (block, shape) = (from + i as u64, head.grid.lens());
-                    let why = format!(
-                        "block {block} (offset {first}, length {len}) is none of {shape:?}"
-                    );
-                    return Err(self.damaged(map, why));
-                };
-                blocks.push(Block { first, last, position: *position });
-                *position += elements;
-                if *position > head.stored {
-                    return Err(self.wrong_total(map, head));
-                }
-            }
-            from = to;
-        }
-        Ok(blocks)
-    }
-
-    fn wrong_total(&self, map: &Map, head: &Head) -> Error {
+    pub(super) fn wrong_total(&self, map: &Map, head: &Head) -> Error {
         let (blocks, stored) = (head.blocks, head.stored);
         let why = format!("its {blocks} blocks do not have the {stored} elements that are stored");
         self.damaged(map, why)
@@ -129,13 +118,15 @@ impl Dataset {
         } else {
             // A section at a time, in the order in which they are stored.
             let section = (budget / Index::memory(1)).max(1024);
-            let (mut from, mut position) = (0, 0);
-            while from < head.blocks {
-                let to = (from + section).min(head.blocks);
-                ask(&Index::new(self.map_blocks(map, head, from..to, &mut position)?));
-                from = to;
+            let mut walk = Walk::new(self, map, head);
+            loop {
+                let blocks = walk.next(section)?;
+                if blocks.is_empty() {
+                    break;
+                }
+                ask(&Index::new(blocks));
             }
-            if position != head.stored {
+            if walk.position != head.stored {
                 return Err(self.wrong_total(map, head));
             }
         }
@@ -145,9 +136,9 @@ impl Dataset {
 
     fn whole_index(&self, map: &Map, head: &Head) -> Result<Arc<Index>> {
         kept(&map.index, || {
-            let mut position = 0;
-            let blocks = self.map_blocks(map, head, 0..head.blocks, &mut position)?;
-            if position != head.stored {
+            let mut walk = Walk::new(self, map, head);
+            let blocks = walk.rest()?;
+            if walk.position != head.stored {
                 return Err(self.wrong_total(map, head));
             }
             Ok(Arc::new(Index::new(blocks)))
@@ -157,8 +148,7 @@ impl Dataset {
     /// The places of this rank's blob. The map has as many ranks as the dataset.
     pub(super) fn own_blob(&self, map: &Map, head: &Head) -> Result<Range<u64>> {
         kept(&map.blob, || {
-            let start = self.own_number(map, BLOB_START)?;
-            let count = self.own_number(map, BLOB_COUNT)?;
+            let Row { start, elements: count, .. } = self.own_row(map, head)?;
             match start.checked_add(count).filter(|end| *end <= head.stored) {
                 Some(end) => Ok(start..end),
                 None => {
@@ -173,24 +163,18 @@ impl Dataset {
         })
     }
 
-    fn own_number(&self, map: &Map, what: &str) -> Result<u64> {
+    fn own_row(&self, map: &Map, head: &Head) -> Result<Row> {
         let rank = self.base.comm.rank() as u64;
-        Ok(self.map_numbers(map, what, rank..rank + 1)?.first().copied().unwrap_or(0))
+        let rows = self.map_rows(map, head, rank..rank + 1)?;
+        rows.first().copied().ok_or_else(|| self.wrong_total(map, head))
     }
 
     /// This rank's part of the map. The map has as many ranks as the dataset.
     pub(super) fn own_part(&self, map: &Map, head: &Head) -> Result<Arc<Own>> {
         kept(&map.own, || {
             let blob = self.own_blob(map, head)?;
-            let first = self.own_number(map, FIRST_BLOCK)?;
-            let count = self.own_number(map, BLOCKS_OF)?;
-            let end = first.checked_add(count).filter(|end| *end <= head.blocks);
-            let end = end.ok_or_else(|| self.wrong_total(map, head))?;
-            let mut position = blob.start;
-            let blocks = self.map_blocks(map, head, first..end, &mut position)?;
-            if position != blob.end {
-                return Err(self.wrong_total(map, head));
-            }
+            let (rank, row) = (self.base.comm.rank() as u64, self.own_row(map, head)?);
+            let blocks = Walk::of(self, map, head, (rank, row)).rest()?;
             let elsewhere = self.elsewhere(map, head, &blob, &blocks)?;
             let index = Index::new(blocks.clone());
             Ok(Arc::new(Own { blob, blocks, index, elsewhere }))

@@ -3,14 +3,14 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use esker_format::{DimLen, Header, Schema, VarId, Variable};
+use esker_format::{DimLen, Header, Schema, VarId, Variable, inside};
 
 use super::check::LastAsked;
 use super::grid::{Block, Grid};
 use super::index::Index;
 use super::{
-    ATTRIBUTE, BLOB_COUNT, BLOB_START, BLOCKS_OF, COVERED, DIMENSIONS, FIRST_BLOCK, LENGTHS,
-    OFFSETS, REPEATED, SHAPE, STORED, part,
+    ATTRIBUTE, BLOB_COUNT, BLOB_START, BLOCK_CHECKSUM, BLOCKS_OF, CHECKSUM, COVERED, DIMENSIONS,
+    FIRST_BLOCK, LENGTHS, MAP_IDENTITY, OFFSETS, REPEATED, SHAPE, STORED, part,
 };
 
 /// The number of a decomposition map in its dataset: map `x` is called `Dx`.
@@ -44,9 +44,18 @@ pub struct Decomposition {
 
 impl Decomposition {
     /// The names of the variables that hold the map.
-    pub fn variables(&self) -> [String; 6] {
-        [BLOCKS_OF, FIRST_BLOCK, BLOB_START, BLOB_COUNT, OFFSETS, LENGTHS]
-            .map(|what| part(&self.name, what))
+    pub fn variables(&self) -> [String; 8] {
+        let all = [
+            BLOCKS_OF,
+            FIRST_BLOCK,
+            BLOB_START,
+            BLOB_COUNT,
+            CHECKSUM,
+            BLOCK_CHECKSUM,
+            OFFSETS,
+            LENGTHS,
+        ];
+        all.map(|what| part(&self.name, what))
     }
 
     /// The name of the dimension that stands for the decomposed ones.
@@ -66,6 +75,8 @@ pub(crate) struct Head {
     pub(crate) ranks: u64,
     pub(crate) blocks: u64,
     pub(crate) stored: u64,
+    /// What its checksums know.
+    pub(crate) identity: u64,
     covered: Option<u64>,
     /// Whether several parts have an element, as far as the map says.
     pub(crate) repeats: bool,
@@ -197,7 +208,8 @@ impl Head {
                 false => Err(format!("{what:?} have different lengths: {lens:?}")),
             }
         };
-        let ranks = same(&[BLOCKS_OF, FIRST_BLOCK, BLOB_START, BLOB_COUNT])?;
+        let per_rank = [BLOCKS_OF, FIRST_BLOCK, BLOB_START, BLOB_COUNT, BLOCK_CHECKSUM, CHECKSUM];
+        let ranks = same(&per_rank)?;
         let blocks = same(&[OFFSETS, LENGTHS])?;
         let stored = match schema.dims.get(&part(name, STORED)).map(|d| d.len) {
             Some(DimLen::Fixed(len)) => len,
@@ -221,7 +233,11 @@ impl Head {
             let n = grid.lens().len();
             return Err(format!("its attribute {DIMENSIONS} does not have {n} names: {names:?}"));
         }
-        let repeats = number(REPEATED) != Some(0);
-        Ok(Head { grid, dims, ranks, blocks, stored, covered: number(COVERED), repeats })
+        let identity = attr(MAP_IDENTITY).and_then(|v| v.text());
+        let identity = identity.and_then(|text| inside::identity(text.trim_end_matches('\0')));
+        let identity =
+            identity.ok_or_else(|| format!("its attribute {MAP_IDENTITY} is missing or wrong"))?;
+        let (covered, repeats) = (number(COVERED), number(REPEATED) != Some(0));
+        Ok(Head { grid, dims, ranks, blocks, stored, identity, covered, repeats })
     }
 }

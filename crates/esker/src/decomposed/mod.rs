@@ -9,11 +9,12 @@
 //! variable, and the road of requests, plans and exchange knows nothing of maps.
 //!
 //! `define` makes a map (`coverage` counts what the ranks have together), `maps` finds them in a
-//! header, `load` reads them, `index` answers questions, `check` places selections. `subfiles`,
-//! `spread` and `naming` are for variables in several files. ARCHITECTURE.md has the form on disk.
+//! header, `load` reads them and `rows` compares their checksums, `index` answers questions, `check` places selections. `subfiles`,
+//! `spread` and `naming` are for variables in several files, `counted` for the number of records. ARCHITECTURE.md has the form on disk.
 
 mod arrays;
 mod check;
+mod counted;
 mod coverage;
 mod define;
 mod error;
@@ -22,35 +23,32 @@ mod index;
 mod load;
 mod maps;
 mod naming;
+mod rows;
 mod spread;
 mod subfiles;
 
 pub(crate) use arrays::follow_renames;
+pub(crate) use counted::{Credit, begin as begin_records};
 pub(crate) use define::{NewMap, write_maps};
 pub use error::DecompositionError;
 pub(crate) use maps::Maps;
 pub use maps::{Decomposition, DecompositionId};
 pub(crate) use naming::{Replaced, discard_new, named_subfiles};
 pub(crate) use spread::Spread;
-pub(crate) use subfiles::Groups;
+pub(crate) use subfiles::{Groups, require_dataset};
 
-/// The attribute of a decomposed variable that names its map.
-const ATTRIBUTE: &str = "decomposition";
-/// The dimension that stands for the decomposed ones, after the map's name.
-const STORED: &str = "nelems";
-/// The variables of a map, after its name: one number for each rank,
-const BLOCKS_OF: &str = "nreqs";
-const FIRST_BLOCK: &str = "req_start";
-const BLOB_START: &str = "blob_start";
-const BLOB_COUNT: &str = "blob_count";
-/// and one number for each block.
-const OFFSETS: &str = "offsets";
-const LENGTHS: &str = "lengths";
-/// Attributes of `nreqs`.
+// The names are those of the format: a header's seals know them.
+use esker_format::sealed::decomposed::{
+    ATTRIBUTE, BLOB_COUNT, BLOB_START, BLOCK_CHECKSUM, BLOCKS_OF, CHECKSUM, FIRST_BLOCK, LENGTHS,
+    OFFSETS, SHAPE, STORED,
+};
+
+/// Attributes of `nreqs` beside its shape.
 const DIMENSIONS: &str = "decomposed_dimensions";
-const SHAPE: &str = "decomposed_shape";
 const COVERED: &str = "covered";
 const REPEATED: &str = "repeated";
+/// A number that no other map has, which the checksums of this one know.
+const MAP_IDENTITY: &str = "map_identity";
 
 /// The name of a dimension or variable of a map.
 fn part(map: &str, what: &str) -> String {

@@ -15,14 +15,17 @@ use esker_format::{
     VarId, Variable, inside,
 };
 
+use super::error::DecompositionError;
 use super::maps::named;
+use super::naming::marks;
 use super::{BLOCKS_OF, STORED, part};
 use crate::base::{Base, broadcast_parts};
 use crate::error::{Error, Result};
 
-/// The attribute of a scalar that stands for a variable in sub-files: the names of its dimensions,
-/// with `/` between.
-const STANDS_FOR: &str = "subfiled_dimensions";
+// The attribute of a scalar that stands for a variable in sub-files has the names of its dimensions,
+// with `/` between.
+use esker_format::sealed::decomposed::STANDS_FOR;
+
 /// Global attributes of the dataset: a name that its sub-files have too, and the first rank of each.
 pub(super) const IDENTITY: &str = "subfiles_identity";
 const FIRST_RANKS: &str = "subfiles_first_rank";
@@ -50,6 +53,25 @@ pub(crate) fn subfile_path(path: &Path, number: usize) -> PathBuf {
         name.push(extension);
     }
     path.with_file_name(name)
+}
+
+/// Fails for a sub-file under the name of something else: opened by itself it would show its stored form, which
+/// means something only together with the dataset that it is of.
+pub(crate) fn require_dataset(base: &Base, header: &Header) -> Result<()> {
+    let Some((identity, number)) = marks(&header.schema).filter(|_| !base.raw) else {
+        return Ok(());
+    };
+    let name = base.path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    if name.ends_with(&format!(".{number}")) {
+        return Ok(());
+    }
+    Err(Error::Decomposition {
+        path: base.path.clone(),
+        what: "its sub-files".to_string(),
+        source: DecompositionError::Damaged(format!(
+            "it is sub-file {number} of the dataset {identity}, under another name, and no dataset of its own"
+        )),
+    })
 }
 
 impl Groups {

@@ -262,7 +262,17 @@ fn what_is_wrong_with_a_map_is_told() {
         ("D1.offsets", 12, "block 0 (offset 12, length 1) is none of [2, 6]"),
         ("D1.offsets", -1, "offsets has the number -1"),
         ("D1.lengths", 0, "block 0 (offset 0, length 0)"),
-        ("D1.lengths", 3, "its 8 blocks do not have the 8 elements that are stored"),
+        (
+            "D1.lengths",
+            3,
+            "the 4 blocks of process 0, from block 0 on, do not match their checksum",
+        ),
+        (
+            "D1.offsets",
+            4,
+            "the 4 blocks of process 0, from block 0 on, do not match their checksum",
+        ),
+        ("D1.blob_count", 5, "the numbers of process 0 do not match their checksum"),
     ] {
         example(&path);
         let mut raw =

@@ -23,6 +23,7 @@ mod permissions;
 mod promises;
 mod removal;
 mod scenario;
+mod sealed;
 mod sessions;
 mod sparse;
 mod strides;

@@ -10,6 +10,7 @@ use esker::{
     Communicator, CreateOptions, Dataset, DimLen, Error, ExternalType, Hints, OpenOptions, Owner,
     RecoverOptions, Recovery, Schema, Selection, Values, VarId,
 };
+use esker_format::sealed::decomposed::{Counts, put_counts};
 use esker_store::{CreateMode, Fault, FaultyStore, MemoryStore, Store};
 use esker_testkit::ranks::on_ranks;
 
@@ -146,7 +147,10 @@ fn see(store: &MemoryStore, writable: bool, what: &str) -> Option<Seen> {
     let read = |v: VarId| ds.get_values(v, &Selection::all());
     let values = (0..ds.schema().vars.len()).map(|v| read(VarId(v)));
     let values = values.collect::<Result<_, _>>().unwrap_or_else(|e| panic!("{what}: {e}"));
-    Some(Seen { schema: ds.schema().clone(), records: ds.numrecs(), values })
+    // How many records were begun is not what a reader wants to know.
+    let mut schema = ds.schema().clone();
+    put_counts(&mut schema, None, Counts { begun: 0, counted: 0 }).unwrap();
+    Some(Seen { schema, records: ds.numrecs(), values })
 }
 
 /// The same, without what a record has that was being written: it is counted with its first variable.

@@ -137,6 +137,8 @@ fn require_known(error: &Error) {
             | Error::Selection { .. }
             | Error::Chunked { .. }
             | Error::Convert { .. }
+            // A seal.
+            | Error::Decode { .. }
     );
     assert!(known, "{error:?}");
 }
