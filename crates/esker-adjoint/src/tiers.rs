@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::{AdjointError, Result};
-use crate::folder::{Folder, read_segment, segment_path, write_segment};
+use crate::folder::{Folder, read_segment, write_segment};
 use crate::journal::{Event, Record};
 use crate::lane::{Lane, Promise};
+use crate::names::segment_path;
 use crate::schedule::Place;
 use crate::segment::{Kind, Title};
 
@@ -216,16 +217,13 @@ impl Tiers {
             Some(found) => found,
             None => {
                 let path = segment_path(&folder.path, folder.rank, segment.number);
-                let found = read_segment(&*folder.store, &path);
+                let found = read_segment(&*folder.store, &path, segment.bytes);
                 self.read_time = Some(begin.elapsed());
                 found
             }
         };
         let damaged = |why: String| AdjointError::Damaged { step: key.0, place, array: None, why };
         let bytes = found.map_err(|error| damaged(error.to_string()))?;
-        if bytes.len() as u64 != segment.bytes {
-            return Err(damaged(format!("it has {} bytes of {}", bytes.len(), segment.bytes)));
-        }
         Ok(Arc::new(bytes))
     }
 
@@ -241,8 +239,8 @@ impl Tiers {
         let reading = self.reading.as_ref().is_some_and(|reading| reading.number == segment.number);
         let Some(folder) = self.folder.as_ref().filter(|_| !writing && !reading) else { return };
         let path = segment_path(&folder.path, folder.rank, segment.number);
-        let (store, number) = (folder.store.clone(), segment.number);
-        let done = self.lane.submit(move |_| read_segment(&*store, &path));
+        let (store, number, bytes) = (folder.store.clone(), segment.number, segment.bytes);
+        let done = self.lane.submit(move |_| read_segment(&*store, &path, bytes));
         self.reading = Some(Reading { number, done });
     }
 

@@ -53,7 +53,8 @@ impl Runner<'_> {
     pub(super) fn keep_adjoint(&mut self) -> Result<()> {
         let every = self.options.adjoint_every.unwrap_or((self.report.steps / 20).max(1)).max(1);
         let since = self.adjoint_kept.unwrap_or(self.report.steps) - self.end;
-        if self.tiers.folder.is_none() || self.end == 0 || since < every {
+        // The last one is the result, which whoever is killed before he has used it finds in the folder.
+        if self.tiers.folder.is_none() || since == 0 || (self.end > 0 && since < every) {
             return Ok(());
         }
         let begin = Instant::now();

@@ -12,16 +12,17 @@ use std::time::{Duration, Instant};
 use esker_codec::Scratch;
 use esker_comm::{Communicator, ReduceOp, Reduction};
 
+use crate::about::About;
 use crate::error::{AdjointError, Result};
 use crate::filters::Filters;
-use crate::folder::{About, Folder};
+use crate::folder::Folder;
 use crate::journal::Event;
 use crate::lane::Lane;
 use crate::model::{ArrayMut, Model};
 use crate::options::{Options, Report};
 use crate::samples::Samples;
 use crate::schedule::{Action, Budget, Revolve, Schedule, ScheduleError, binomial};
-use crate::segment::Snapshot;
+use crate::segment::{Kind, Snapshot};
 use crate::tiers::{Key, Tiers};
 
 /// Bytes of all arrays.
@@ -69,8 +70,9 @@ pub fn run(
     options: &Options,
 ) -> Result<Report> {
     let about = about(model, schedule.steps().unwrap_or(0), comm, options);
-    let began = about.and_then(|about| begin(&about, comm, options));
-    let tiers = agree(comm, began, "start")?;
+    // Before the folder is made, which takes reductions of its own.
+    let about = agree(comm, about, "start")?;
+    let tiers = agree(comm, begin(&about, comm, options), "start")?;
     let depth = expected_depth(schedule, model, options);
     let mut runner = Runner::new(model, comm, options, tiers, depth);
     runner.samples_first()?;
@@ -125,11 +127,11 @@ fn begin(about: &About, comm: &dyn Communicator, options: &Options) -> Result<Ti
     comm.all_reduce(Reduction::U64(&mut identity), ReduceOp::Max)?;
     about.identity = identity[0];
     let made = match comm.rank() {
-        0 => Folder::prepare(&*options.store, path, &about),
+        0 => Folder::prepare(&options.store, path, &about),
         _ => Ok(()),
     };
     agree(comm, made, "start")?;
-    let folder = Folder::create(options.store.clone(), path, &about, comm.rank() as u32)?;
+    let folder = Folder::create(&options.store, path, &about, comm.rank() as u32)?;
     Ok(Tiers::new(Some(folder), limits))
 }
 
@@ -307,7 +309,7 @@ impl<'a> Runner<'a> {
             }
         }
         outcome?;
-        for key in self.tiers.keys() {
+        for key in self.tiers.keys().into_iter().filter(|key| *key != (0, Kind::Adjoint)) {
             self.tiers.drop_key(&key)?;
         }
         if let Some(folder) = &mut self.tiers.folder {
