@@ -51,6 +51,8 @@ pub(crate) struct Tiers {
     reading: Option<Reading>,
     lane: Lane,
     pub(crate) write_time: Option<Duration>,
+    /// The bytes that took so long.
+    pub(crate) write_bytes: u64,
     pub(crate) read_time: Option<Duration>,
     pub(crate) peak: [u64; 2],
     pub(crate) notes: Vec<String>,
@@ -76,6 +78,7 @@ impl Tiers {
             reading: None,
             lane: Lane::start("esker checkpoints"),
             write_time: None,
+            write_bytes: 0,
             read_time: None,
             peak: [0; 2],
             notes: Vec::new(),
@@ -163,7 +166,7 @@ impl Tiers {
         });
         match outcome {
             Ok(()) => {
-                self.write_time = Some(time);
+                (self.write_time, self.write_bytes) = (Some(time), record.bytes);
                 Ok(())
             }
             Err(error) if is_full(&error) => {

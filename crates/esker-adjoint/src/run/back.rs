@@ -6,7 +6,7 @@ use super::Runner;
 use crate::error::{AdjointError, Result};
 use crate::model::{ArrayMut, Layout};
 use crate::schedule::Place;
-use crate::segment::{self, Kind, Snapshot};
+use crate::segment::{Kind, Snapshot, Unsealed};
 
 impl Runner<'_> {
     pub(super) fn reverse(&mut self, from: u64, to: u64) -> Result<()> {
@@ -15,8 +15,6 @@ impl Runner<'_> {
             let step = at - 1;
             if let Some(snapshot) = self.recorded.remove(&step) {
                 self.put_back(&snapshot)?;
-                self.spare.truncate(1);
-                self.spare.push(snapshot);
             }
             self.call(|| format!("reverse({at}, {step})"), |model| model.reverse(at, step))?;
             at = step;
@@ -59,11 +57,7 @@ impl Runner<'_> {
         }
         let begin = Instant::now();
         let key = (self.end, Kind::Adjoint);
-        let mut snapshot = Snapshot::default();
-        snapshot.take(&self.model.adjoint());
-        let nothing = |_: &Layout| None;
-        let bytes =
-            segment::encode(&self.tiers.title(&key), &snapshot, nothing, &mut self.scratch)?;
+        let bytes = Unsealed::copy(&self.tiers.title(&key), &self.model.adjoint()).seal();
         self.tiers.keep(key, Place::Disk, bytes, true)?;
         self.tiers.settle()?;
         if let Some(folder) = &self.tiers.folder {

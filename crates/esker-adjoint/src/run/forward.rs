@@ -36,6 +36,7 @@ impl Runner<'_> {
                 _ => None,
             };
             if let Some(kind) = kind {
+                self.try_filters(schedule, from)?;
                 encodings.push(self.encode((from, kind), depth));
             }
         } else if wants_deps && !has_deps {

@@ -8,23 +8,26 @@ use esker_format::ExternalType;
 use super::Runner;
 use crate::error::{AdjointError, Result};
 use crate::lane::Promise;
+use crate::model::Layout;
 use crate::schedule::{Costs, Data, Place, Schedule, ScheduleError};
-use crate::segment::{self, Kind, Snapshot};
+use crate::segment::{self, Kind, Snapshot, Unsealed};
 use crate::tiers::Key;
 
 /// A state that is being encoded beside the model.
 pub(super) struct Encoding {
     key: Key,
     depth: u32,
-    done: Promise<(Result<Vec<u8>>, Snapshot, Duration)>,
+    raw: u64,
+    done: Promise<(Result<Vec<u8>>, Option<Snapshot>, Duration)>,
 }
+
 fn nanos(time: Option<Duration>) -> u64 {
     time.map_or(0, |time| time.as_nanos().min(u128::from(u64::MAX)) as u64)
 }
 
-/// The first element of a snapshot that is not finite.
-fn not_finite(snapshot: &Snapshot, step: u64) -> Result<()> {
-    for (layout, bytes) in &snapshot.arrays {
+/// The first element of a state that is not finite.
+fn not_finite<'s>(arrays: impl Iterator<Item = (&'s Layout, &'s [u8])>, step: u64) -> Result<()> {
+    for (layout, bytes) in arrays {
         let found = match layout.ty {
             ExternalType::Double => bytes
                 .as_chunks::<8>()
@@ -44,14 +47,19 @@ fn not_finite(snapshot: &Snapshot, step: u64) -> Result<()> {
     }
     Ok(())
 }
+
 impl Runner<'_> {
     /// How many bytes the initial state has when it is encoded, the most of all ranks.
     pub(super) fn first_size(&mut self) -> Result<u64> {
-        let mut snapshot = Snapshot::default();
-        snapshot.take(&self.model.state());
         let (title, filters) = (self.tiers.title(&(0, Kind::Restart)), self.filters.clone());
-        let encoded =
-            segment::encode(&title, &snapshot, |l| filters.for_layout(l), &mut self.scratch);
+        let arrays = self.model.state();
+        let encoded = if filters.leave_alone(&arrays) {
+            Ok(Unsealed::copy(&title, &arrays).seal())
+        } else {
+            let mut snapshot = Snapshot::default();
+            snapshot.take(&arrays);
+            segment::encode(&title, &snapshot, |l| filters.for_layout(l), &mut self.scratch)
+        };
         let mut told =
             [u64::from(encoded.is_err()), encoded.as_ref().map_or(0, |bytes| bytes.len() as u64)];
         self.comm.all_reduce(Reduction::U64(&mut told), ReduceOp::Max)?;
@@ -68,26 +76,35 @@ impl Runner<'_> {
     /// Copies arrays of the model and lets them be encoded beside it.
     pub(super) fn encode(&mut self, key: Key, depth: u32) -> Encoding {
         let begin = Instant::now();
-        let mut snapshot = self.spare.pop().unwrap_or_default();
-        let of_deps = key.1 == Kind::Deps && self.model.has_deps();
-        match of_deps {
-            true => snapshot.take(&self.model.deps()),
-            false => snapshot.take(&self.model.state()),
-        }
-        self.report.waited += begin.elapsed();
         // What has gone through more checkpoints than planned must not lose again.
         let may_lose = depth < self.depth;
         let filters = if may_lose { self.filters.clone() } else { self.exact.clone() };
         let (title, check) = (self.tiers.title(&key), self.options.check_finite);
-        let done = self.coder.submit(move |scratch| {
-            let begin = Instant::now();
-            let encoded = match check.then(|| not_finite(&snapshot, title.step)) {
-                Some(Err(error)) => Err(error),
-                _ => segment::encode(&title, &snapshot, |l| filters.for_layout(l), scratch),
-            };
-            (encoded, snapshot, begin.elapsed())
-        });
-        Encoding { key, depth: depth + 1, done }
+        let of_deps = key.1 == Kind::Deps && self.model.has_deps();
+        let arrays = if of_deps { self.model.deps() } else { self.model.state() };
+        let raw = arrays.iter().map(|array| array.bytes.len() as u64).sum();
+        let done = if filters.leave_alone(&arrays) {
+            let copied = Unsealed::copy(&title, &arrays);
+            self.coder.submit(move |_| {
+                let begin = Instant::now();
+                let checked = if check { not_finite(copied.arrays(), title.step) } else { Ok(()) };
+                (checked.map(|()| copied.seal()), None, begin.elapsed())
+            })
+        } else {
+            let mut snapshot = self.spare.pop().unwrap_or_default();
+            snapshot.take(&arrays);
+            self.coder.submit(move |scratch| {
+                let begin = Instant::now();
+                let checked =
+                    if check { not_finite(snapshot.arrays(), title.step) } else { Ok(()) };
+                let encoded = checked.and_then(|()| {
+                    segment::encode(&title, &snapshot, |l| filters.for_layout(l), scratch)
+                });
+                (encoded, Some(snapshot), begin.elapsed())
+            })
+        };
+        self.report.waited += begin.elapsed();
+        Encoding { key, depth: depth + 1, raw, done }
     }
 
     /// Waits for an encoded state and keeps it, where the plan and all ranks want it.
@@ -97,13 +114,13 @@ impl Runner<'_> {
         encoding: Encoding,
         place: Place,
     ) -> Result<()> {
-        let Encoding { key, depth, done } = encoding;
+        let Encoding { key, depth, raw, done } = encoding;
         let begin = Instant::now();
         let gone = || AdjointError::Model { call: "a thread".into(), message: "it ended".into() };
         let (encoded, snapshot, time) = done.wait().ok_or_else(gone)?;
-        self.report.bytes[0] += snapshot.bytes();
-        self.spare.truncate(1);
-        self.spare.push(snapshot);
+        self.report.bytes[0] += raw;
+        self.spare.clear();
+        self.spare.extend(snapshot);
         self.encode_time = Some(time);
         let bytes = encoded?;
         self.report.bytes[1] += bytes.len() as u64;

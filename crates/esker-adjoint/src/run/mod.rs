@@ -1,5 +1,6 @@
 //! Carries a schedule out with a model.
 
+mod auto;
 mod back;
 mod fetch;
 mod forward;
@@ -178,6 +179,8 @@ pub(crate) struct Runner<'a> {
     stride: u64,
     pub(crate) adjoint_kept: Option<u64>,
     lossy: bool,
+    /// The state at which the levels of `auto` are tried next.
+    next_trial: u64,
     /// Whether the other ranks know already that this one has failed.
     told: bool,
     step_time: Option<Duration>,
@@ -192,6 +195,7 @@ impl<'a> Runner<'a> {
         tiers: Tiers,
         depth: u32,
     ) -> Runner<'a> {
+        let filters = auto::first(options, total(&model.state())).divided(depth);
         Runner {
             model,
             comm,
@@ -199,7 +203,7 @@ impl<'a> Runner<'a> {
             tiers,
             coder: Lane::start("esker encoding"),
             scratch: Scratch::new(),
-            filters: Arc::new(options.filters.divided(depth)),
+            filters: Arc::new(filters),
             exact: Arc::new(options.filters.lossless()),
             depth,
             samples: Samples::default(),
@@ -213,6 +217,7 @@ impl<'a> Runner<'a> {
             stride: u64::MAX,
             adjoint_kept: None,
             lossy: !options.filters.is_lossless(),
+            next_trial: 1,
             told: false,
             step_time: None,
             encode_time: None,

@@ -423,3 +423,33 @@ fn on_the_real_file_system_nothing_is_left_but_the_mark_the_journal_and_the_resu
     assert_eq!(names[1..], ["esker.json", "journal.0"]);
     assert!(names[0].ends_with(".0.seg"), "{names:?}");
 }
+
+/// Which filters are taken depends on the machine; that nothing is lost, and that ranks agree, does not.
+#[test]
+fn filters_that_are_chosen_by_themselves_lose_nothing_unless_they_may() {
+    let error = |found: &Wave, expected: &Wave| {
+        let (a, b) = (found.gradient_values(), expected.gradient_values());
+        let norm = |x: &mut dyn Iterator<Item = f64>| x.map(|x| x * x).sum::<f64>().sqrt();
+        norm(&mut a.iter().zip(&b).map(|(a, b)| a - b)) / norm(&mut b.iter().copied())
+    };
+    for (text, allowed) in [("auto", 0.0), ("auto,rel=1e-5", 1e-3)] {
+        for states in [2, 6] {
+            let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+            let found = on_ranks(2, move |comm| {
+                let mut model = Wave::new(3000 + 500 * comm.rank(), 60, comm.rank());
+                let state = 16 * 3500 + 400;
+                let mut options = on_disk(store.clone(), states * state, state);
+                (options.filters, options.measure) = (filters(text), true);
+                let mut plan = budget(&mut model, 60, &*comm, &options).unwrap();
+                let report = run(&mut model, &mut plan, &*comm, &options).unwrap();
+                assert!(report.peak[0] <= states * state);
+                (model, report.forward)
+            });
+            for (rank, (model, forward)) in found.iter().enumerate() {
+                let expected = Wave::new(3000 + 500 * rank, 60, rank).plain_gradient();
+                assert!(error(model, &expected) <= allowed, "{text} {states} rank {rank}");
+                assert_eq!(*forward, found[0].1);
+            }
+        }
+    }
+}
