@@ -76,7 +76,7 @@ fn shortest(levels: &[[u64; 3]], run: &Prospect, write: f64, read: f64) -> usize
 
 impl Runner<'_> {
     /// Tries the levels on the state in place: in the first forward run, at distances that double.
-    pub(super) fn try_filters(&mut self, schedule: &dyn Schedule, at: u64) -> Result<()> {
+    pub(super) fn try_filters(&mut self, schedule: &mut dyn Schedule, at: u64) -> Result<()> {
         let levels = self.options.filters.levels();
         let (Some(steps), Some(step_time)) = (schedule.steps(), self.step_time) else {
             return Ok(());
@@ -126,7 +126,15 @@ impl Runner<'_> {
         };
         // Reading was not measured yet: as fast as writing.
         let level = shortest(&found, &run, per_byte, per_byte);
-        self.filters = Arc::new(of_level(level));
+        let filters = of_level(level);
+        if filters != *self.filters
+            && let Some(plan) = schedule.budget()
+        {
+            // What states had with other filters says nothing of what they will have.
+            plan.forget_sizes();
+            plan.learn(at, found[level][0]);
+        }
+        self.filters = Arc::new(filters);
         self.report.waited += begin.elapsed();
         Ok(())
     }

@@ -225,6 +225,50 @@ fn random_sizes_never_exceed_the_budgets() {
     }
 }
 
+/// As when `auto` takes other filters in the middle of a run.
+#[test]
+fn sizes_that_are_forgotten_anywhere_never_make_it_exceed_its_budget() {
+    for seed in 0..40 {
+        let mut random = noise(seed + 991);
+        let n = 3 + (random() * 60.0) as u64;
+        let at = (random() * n as f64) as u64;
+        let memory = 1000 + (random() * 6000.0) as u64;
+        let mut plan = Budget::new(n, 1000, memory, 0).unwrap();
+        let (mut kept, mut forward): (HashMap<(u64, Data), u64>, u64) = (HashMap::new(), 0);
+        while let Some(action) = plan.next_action() {
+            match action {
+                Action::Forward { from, to, restart, deps, place } => {
+                    forward += to - from;
+                    if from == at {
+                        plan.forget_sizes();
+                    }
+                    let both = [(restart, Data::Restart), (deps, Data::Deps)];
+                    for (_, what) in both.into_iter().filter(|(kept, _)| *kept) {
+                        if place == Place::Work {
+                            continue;
+                        }
+                        let bytes = if from < at { 1000 } else { 150 };
+                        let outcome = plan.encoded(from, what, bytes).unwrap();
+                        outcome.given_up.iter().for_each(|lost| {
+                            kept.remove(&(lost.0, lost.1));
+                        });
+                        if outcome.place != Place::Nowhere {
+                            kept.insert((from, what), bytes);
+                        }
+                    }
+                    assert!(kept.values().sum::<u64>() <= memory, "seed {seed}");
+                }
+                Action::Move { step, what, .. } => {
+                    kept.remove(&(step, what));
+                }
+                Action::Copy { step, what, .. } => assert!(kept.contains_key(&(step, what))),
+                _ => {}
+            }
+        }
+        assert!(forward >= n && plan.end() == 0, "seed {seed}");
+    }
+}
+
 #[test]
 fn where_the_state_is_all_that_matters_steps_are_as_few_as_in_revolve() {
     for n in [3, 10, 50, 200] {

@@ -175,6 +175,11 @@ impl Budget {
         self.sizes.learn(step, bytes);
     }
 
+    /// Forgets the sizes that are known, because states will have others from now on. What is kept has the bytes that it has.
+    pub fn forget_sizes(&mut self) {
+        self.sizes.forget();
+    }
+
     /// Bytes in use in memory and on disk.
     pub fn used(&self) -> [u64; 2] {
         let mut used = [0; 2];

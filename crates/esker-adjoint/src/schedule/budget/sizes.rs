@@ -45,6 +45,13 @@ impl Sizes {
         }
     }
 
+    /// Nothing is known any more.
+    pub(crate) fn forget(&mut self) {
+        self.known.clear();
+        self.predicted.fill(self.raw);
+        self.add_up();
+    }
+
     /// The size of a state, as far as one can tell.
     pub fn of(&self, step: u64) -> u64 {
         self.known

@@ -213,10 +213,8 @@ impl Search {
             return Ok(report);
         }
         let length = before / curvature;
-        for i in 0..CELLS {
-            self.strike[i] += length * self.direction[i];
-            self.residual[i] -= length * turned[i];
-        }
+        self.strike.iter_mut().zip(&self.direction).for_each(|(s, d)| *s += length * d);
+        self.residual.iter_mut().zip(&turned).for_each(|(r, t)| *r -= length * t);
         let ratio = dot(&self.residual, &self.residual) / before;
         for (d, r) in self.direction.iter_mut().zip(&self.residual) {
             *d = r + ratio * *d;
