@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn where_transfers_are_free_time_is_that_of_the_steps() {
         let found = prospect().forecast("Revolve", &mut Revolve::new(100, 5).unwrap()).unwrap();
-        // The closed form: 100 steps and 5 checkpoints take 434 forward steps with the recording ones.
+        // The closed form counts the recording steps.
         assert_eq!(Some(found.forward), super::super::binomial::forward_steps(100, 5));
         assert_eq!(found.seconds(), found.forward as f64 * 2.0 + 100.0 * 3.0);
         assert_eq!((found.needed, found.waiting), (500.0, 0.0));
