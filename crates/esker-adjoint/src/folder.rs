@@ -1,116 +1,38 @@
 //! The disk tier: a folder with a segment for each checkpoint and rank, and a journal for each rank.
 
+use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use esker_format::log::Head;
-use esker_store::{Access, CreateMode, File, Store};
-use serde_json::{Value, json};
+use esker_store::{Access, CreateMode, Draft, DraftName, File, Locked, Store, StoreError};
+use esker_text::shown;
 
+use crate::about::{About, WHAT};
 use crate::error::{AdjointError, Result};
 use crate::journal::{self, Event, Record, Survivors};
-use crate::model::Layout;
+use crate::names::{MARK, Name, journal_path, segment_path};
 use crate::segment::Kind;
 
-/// The file that says what the folder is.
-pub const MARK: &str = "esker.json";
-/// Its name while it is written.
-const NEW_MARK: &str = ".esker.json.new";
-const WHAT: &str = "adjoint checkpoints";
-/// Longer journals and segments than any machine's memory are not read.
-const LONGEST: u64 = 1 << 40;
+/// No mark is longer: a state has a few arrays.
+const LONGEST_MARK: u64 = 16 << 20;
 
-/// What a folder says of its run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct About {
-    /// The same in all files of one run.
-    pub identity: u64,
-    /// How many ranks there are.
-    pub ranks: u32,
-    /// How many steps.
-    pub steps: u64,
-    /// Budgets of memory and disk, a rank.
-    pub budgets: [u64; 2],
-    /// The filters by array, as text.
-    pub filters: Vec<(String, String)>,
-    /// The arrays of rank 0's state.
-    pub state: Vec<Layout>,
-    /// What the initial state of each rank was: a number made of its layout and samples.
-    pub fingerprint: u64,
-}
-
-impl About {
-    fn encode(&self) -> Vec<u8> {
-        let filters: serde_json::Map<String, Value> =
-            self.filters.iter().map(|(name, text)| (name.clone(), json!(text))).collect();
-        let state: Vec<Value> = self
-            .state
-            .iter()
-            .map(|a| json!({"name": a.name, "type": a.ty.cdl_name(), "shape": a.shape}))
-            .collect();
-        let value = json!({
-            "esker": WHAT,
-            "format": 1,
-            "identity": format!("{:016x}", self.identity),
-            "ranks": self.ranks,
-            "steps": self.steps,
-            "memory": self.budgets[0],
-            "disk": self.budgets[1],
-            "filters": filters,
-            "state": state,
-            "fingerprint": format!("{:016x}", self.fingerprint),
-        });
-        let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
-        text.push('\n');
-        text.into_bytes()
+/// Reads a whole file. One that is longer than `most` or than memory is an error, not a lack of memory.
+fn read_all(file: &dyn File, path: &Path, most: u64) -> Result<Vec<u8>> {
+    let len = file.len()?;
+    let failed = |error| AdjointError::from(StoreError::new(path, "read", error));
+    if len > most {
+        let why = format!("it has {len} bytes, more than the {most} that it can have");
+        return Err(failed(io::Error::new(io::ErrorKind::InvalidData, why)));
     }
-
-    fn decode(bytes: &[u8]) -> std::result::Result<About, String> {
-        let value: Value = serde_json::from_slice(bytes).map_err(|e| format!("{MARK}: {e}"))?;
-        if value["esker"] != WHAT {
-            return Err(format!("{MARK} does not say that these are {WHAT}"));
-        }
-        if value["format"] != 1 {
-            return Err(format!("{MARK} has format {}, and only 1 is known", value["format"]));
-        }
-        let number = |key: &str| {
-            value[key].as_u64().ok_or_else(|| format!("{MARK}: {key} is {}", value[key]))
-        };
-        let hex = |key: &str| {
-            let text = value[key].as_str().and_then(|text| u64::from_str_radix(text, 16).ok());
-            text.ok_or_else(|| format!("{MARK}: {key} is {}", value[key]))
-        };
-        let ranks = u32::try_from(number("ranks")?).map_err(|e| format!("{MARK}: ranks: {e}"))?;
-        let filters = value["filters"].as_object().into_iter().flatten();
-        let filters = filters
-            .filter_map(|(name, text)| Some((name.clone(), text.as_str()?.to_string())))
-            .collect();
-        let arrays = value["state"].as_array().into_iter().flatten();
-        let layout = |array: &Value| {
-            let types = esker_format::ExternalType::ALL;
-            let ty = types.into_iter().find(|ty| array["type"] == ty.cdl_name())?;
-            let shape = array["shape"].as_array()?.iter();
-            let shape = shape.map(|len| usize::try_from(len.as_u64()?).ok());
-            let shape = shape.collect::<Option<Vec<usize>>>()?;
-            Some(Layout { name: array["name"].as_str()?.to_string(), ty, shape })
-        };
-        let state = arrays.map(layout).collect::<Option<Vec<Layout>>>();
-        let state = state.ok_or_else(|| format!("{MARK}: state is {}", value["state"]))?;
-        Ok(About {
-            identity: hex("identity")?,
-            ranks,
-            steps: number("steps")?,
-            budgets: [number("memory")?, number("disk")?],
-            filters,
-            state,
-            fingerprint: hex("fingerprint")?,
-        })
-    }
-}
-
-fn read_all(file: &dyn File) -> Result<Vec<u8>> {
-    let len = file.len()?.min(LONGEST) as usize;
-    let mut bytes = vec![0; len];
+    let mut bytes = Vec::new();
+    let reserved = usize::try_from(len).ok().map(|len| bytes.try_reserve_exact(len).map(|()| len));
+    let Some(Ok(len)) = reserved else {
+        let why = format!("there is no memory for its {len} bytes");
+        return Err(failed(io::Error::new(io::ErrorKind::OutOfMemory, why)));
+    };
+    bytes.resize(len, 0);
     let found = file.read_at(0, &mut bytes)?;
     bytes.truncate(found);
     Ok(bytes)
@@ -126,6 +48,14 @@ pub(crate) struct Folder {
     journal: Arc<dyn File>,
     at: u64,
     pub(crate) next: u64,
+    /// Held for as long as the run lasts, where the store has locks: two who write would destroy each other's work.
+    _lock: Option<Locked>,
+}
+
+/// The lock of a rank's journal, or a refusal.
+fn lock(journal: &Arc<dyn File>, path: &Path) -> Result<Option<Locked>> {
+    let taken = Locked::take(journal)?;
+    taken.map_err(|_| refused(path, "another program has it open: the run has not ended"))
 }
 
 /// The journal's head, which says whose it is.
@@ -133,13 +63,9 @@ fn head(identity: u64, rank: u32, ranks: u32) -> Vec<u8> {
     Head { identity, rank, ranks, text: WHAT.into() }.encode()
 }
 
-pub(crate) fn journal_path(folder: &Path, rank: u32) -> PathBuf {
-    folder.join(format!("journal.{rank}"))
-}
-
-/// The name of a segment: no number comes twice, so that what is being written is never what is read.
-pub(crate) fn segment_path(folder: &Path, rank: u32, number: u64) -> PathBuf {
-    folder.join(format!("{number:08}.{rank}.seg"))
+/// A draft that somebody has left, or that grows: no run, and nothing to keep a run from beginning.
+fn is_passing(name: &str) -> bool {
+    DraftName::parse(name).is_some_and(|draft| draft.is_for(MARK.as_ref()))
 }
 
 fn refused(path: &Path, why: impl Into<String>) -> AdjointError {
@@ -147,100 +73,122 @@ fn refused(path: &Path, why: impl Into<String>) -> AdjointError {
 }
 
 impl Folder {
-    /// Makes the folder, once, by rank 0. An older run's is refused, unless it is done.
-    pub(crate) fn prepare(store: &dyn Store, path: &Path, about: &About) -> Result<()> {
-        let mark = path.join(MARK);
+    /// Makes the folder, once, by rank 0. An older run's is refused, unless it is done; what others have put there stays.
+    pub(crate) fn prepare(store: &Arc<dyn Store>, path: &Path, about: &About) -> Result<()> {
         if store.is_dir(path)? {
-            let names = store.names_in(path)?;
-            if store.exists(&mark)? {
+            let inside = store.enclosed(path)?;
+            let names = inside.names_in(path)?;
+            if names.iter().any(|name| name == MARK) {
                 let (old, found) = Folder::survey(store, path)?;
-                if !found.iter().all(|rank| rank.end_reverse) {
+                let done = found.values().filter(|rank| rank.end_reverse).count();
+                if (done as u64) < u64::from(old.ranks) {
                     let why = format!(
                         "it holds a run of {} steps that is not done: resume it, or remove the folder",
                         old.steps
                     );
                     return Err(refused(path, why));
                 }
-            } else if names.iter().any(|name| name != NEW_MARK) {
-                return Err(refused(path, "it is there and holds something else"));
+            } else if let Some(name) = names.iter().find(|name| !is_passing(name)) {
+                let why = format!("it is there and holds something else ({})", shown(name));
+                return Err(refused(path, why));
             }
             // The mark goes first: without it, nothing here is a run.
-            for name in std::iter::once(MARK.to_string()).chain(names) {
-                let ours = name == MARK || name.ends_with(".seg") || name.starts_with("journal.");
-                if ours && store.exists(&path.join(&name))? {
-                    store.remove(&path.join(&name))?;
-                }
+            let ours = names.iter().filter(|name| *name != MARK && Name::parse(name).is_some());
+            for name in names.iter().filter(|name| *name == MARK).chain(ours) {
+                inside.remove(&path.join(name))?;
             }
         } else {
             store.create_dir(path)?;
         }
-        let new = path.join(NEW_MARK);
-        let file = store.create(&new, CreateMode::Truncate)?;
-        file.write_at(0, &about.encode())?;
-        file.sync()?;
-        store.rename(&new, &mark)?;
-        store.sync_names(&mark)?;
+        // It grows as a draft, which somebody who is killed leaves, and the next run takes away.
+        let mark = path.join(MARK);
+        let draft = Draft::whole(&store.enclosed(path)?, &mark)?;
+        if let Some(file) = draft.file() {
+            file.write_at(0, &about.encode())?;
+            file.sync()?;
+        }
+        draft.take_name()?;
+        store.enclosed(path)?.sync_names(&mark)?;
         Ok(())
     }
 
     /// Begins a rank's journal.
     pub(crate) fn create(
-        store: Arc<dyn Store>,
+        store: &Arc<dyn Store>,
         path: &Path,
         about: &About,
         rank: u32,
     ) -> Result<Folder> {
-        let journal = store.create(&journal_path(path, rank), CreateMode::Truncate)?;
+        let store = store.enclosed(path)?;
+        let file = journal_path(path, rank);
+        // Emptied when it is known to be nobody's.
+        let journal = match store.exists(&file)? {
+            true => store.open(&file, Access::ReadWrite)?,
+            false => store.create(&file, CreateMode::New)?,
+        };
+        let lock = lock(&journal, &file)?;
+        journal.set_len(0)?;
         let head = head(about.identity, rank, about.ranks);
         journal.write_at(0, &head)?;
         let (identity, at) = (about.identity, head.len() as u64);
-        Ok(Folder { store, path: path.into(), identity, rank, journal, at, next: 0 })
+        Ok(Folder { store, path: path.into(), identity, rank, journal, at, next: 0, _lock: lock })
     }
 
     /// Opens a rank's journal to go on; what its torn tail said is overwritten.
     pub(crate) fn open(
-        store: Arc<dyn Store>,
+        outside: &Arc<dyn Store>,
         path: &Path,
         about: &About,
         rank: u32,
     ) -> Result<(Folder, Survivors)> {
-        let file = journal_path(path, rank);
+        let (file, store) = (journal_path(path, rank), outside.enclosed(path)?);
         if !store.exists(&file)? {
             // It was killed before it began.
-            return Ok((Folder::create(store, path, about, rank)?, Survivors::default()));
+            return Ok((Folder::create(outside, path, about, rank)?, Survivors::default()));
         }
         let journal = store.open(&file, Access::ReadWrite)?;
+        let lock = lock(&journal, &file)?;
         let found = survivors(&*journal, &file, about, rank)?;
         let Some(found) = found else {
-            return Ok((Folder::create(store, path, about, rank)?, Survivors::default()));
+            drop(lock);
+            return Ok((Folder::create(outside, path, about, rank)?, Survivors::default()));
         };
         journal.set_len(found.length)?;
         let (identity, at, next) = (about.identity, found.length, found.next);
-        Ok((Folder { store, path: path.into(), identity, rank, journal, at, next }, found))
+        Ok((
+            Folder { store, path: path.into(), identity, rank, journal, at, next, _lock: lock },
+            found,
+        ))
     }
 
-    /// What a folder is, and what each rank's journal says.
-    pub(crate) fn survey(store: &dyn Store, path: &Path) -> Result<(About, Vec<Survivors>)> {
+    /// What a folder is, and what the journals that are there say.
+    pub(crate) fn survey(
+        store: &Arc<dyn Store>,
+        path: &Path,
+    ) -> Result<(About, BTreeMap<u32, Survivors>)> {
         let about = Folder::about(store, path)?;
-        let mut found = Vec::new();
-        for rank in 0..about.ranks {
-            let file = journal_path(path, rank);
-            let said = match store.exists(&file)? {
-                true => survivors(&*store.open(&file, Access::Read)?, &file, &about, rank)?,
-                false => None,
-            };
-            found.push(said.unwrap_or_default());
+        let inside = store.enclosed(path)?;
+        let mut found = BTreeMap::new();
+        for name in inside.names_in(path)? {
+            let Some(Name::Journal { rank }) = Name::parse(&name) else { continue };
+            if rank < about.ranks {
+                let file = path.join(&name);
+                let journal = inside.open(&file, Access::Read)?;
+                let said = survivors(&*journal, &file, &about, rank)?;
+                found.insert(rank, said.unwrap_or_default());
+            }
         }
         Ok((about, found))
     }
 
     /// What a folder is.
-    pub(crate) fn about(store: &dyn Store, path: &Path) -> Result<About> {
+    pub(crate) fn about(store: &Arc<dyn Store>, path: &Path) -> Result<About> {
         let mark = path.join(MARK);
         if !store.is_dir(path)? || !store.exists(&mark)? {
             return Err(refused(path, format!("it is no folder of {WHAT}: there is no {MARK}")));
         }
-        let bytes = read_all(&*store.open(&mark, Access::Read)?)?;
+        let file = store.enclosed(path)?.open(&mark, Access::Read)?;
+        let bytes = read_all(&*file, &mark, LONGEST_MARK)?;
         About::decode(&bytes).map_err(|why| refused(path, why))
     }
 
@@ -269,10 +217,9 @@ impl Folder {
 
     /// Removes segments of this rank that the journal does not know: they were being written when the run ended.
     pub(crate) fn sweep(&self, known: &[Record]) -> Result<()> {
-        let end = format!(".{}.seg", self.rank);
         for name in self.store.names_in(&self.path)? {
-            let number = name.strip_suffix(&end).and_then(|number| number.parse::<u64>().ok());
-            if number.is_some_and(|number| known.iter().all(|record| record.number != number)) {
+            let Some(Name::Segment { number, rank }) = Name::parse(&name) else { continue };
+            if rank == self.rank && known.iter().all(|record| record.number != number) {
                 self.store.remove(&self.path.join(&name))?;
             }
         }
@@ -285,7 +232,7 @@ impl Folder {
 }
 
 fn survivors(file: &dyn File, path: &Path, about: &About, rank: u32) -> Result<Option<Survivors>> {
-    let bytes = read_all(file)?;
+    let bytes = read_all(file, path, u64::MAX)?;
     let Some((head, len)) = Head::decode(&bytes) else {
         // A head that was never whole has nothing behind it.
         return if bytes.len() < 64 {
@@ -307,7 +254,7 @@ pub(crate) fn write_segment(
     bytes: &[u8],
     sync: bool,
 ) -> Result<()> {
-    let file = store.create(path, CreateMode::Truncate)?;
+    let file = store.create(path, CreateMode::New)?;
     let written = file.write_at(0, bytes).and_then(|()| if sync { file.sync() } else { Ok(()) });
     if written.is_err() {
         // What a full disk took of it is in the way of others.
@@ -316,9 +263,16 @@ pub(crate) fn write_segment(
     Ok(written?)
 }
 
-/// Reads a segment as it is.
-pub(crate) fn read_segment(store: &dyn Store, path: &Path) -> Result<Vec<u8>> {
-    read_all(&*store.open(path, Access::Read)?)
+/// Reads a segment of which the journal says how long it is.
+pub(crate) fn read_segment(store: &dyn Store, path: &Path, bytes: u64) -> Result<Vec<u8>> {
+    let file = store.open(path, Access::Read)?;
+    let found = file.len()?;
+    if found != bytes {
+        let why = format!("it has {found} bytes of {bytes}");
+        let error = io::Error::new(io::ErrorKind::InvalidData, why);
+        return Err(StoreError::new(path, "read", error).into());
+    }
+    read_all(&*file, path, bytes)
 }
 
 /// Records of a kind.

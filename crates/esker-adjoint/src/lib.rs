@@ -40,16 +40,18 @@
 //! # Ok(()) }
 //! ```
 //!
-//! docs/adjoint.md is the users' page, docs/format/adjoint.md has the bytes of the folder. Read on in `schedule/mod.rs`, `run.rs`,
+//! docs/adjoint.md is the users' page, docs/format/adjoint.md has the bytes of the folder. Read on in `schedule/mod.rs`, `run/mod.rs`,
 //! `resume.rs`, `tiers.rs`, `segment.rs`.
 #![forbid(unsafe_code)]
 
+mod about;
 mod error;
 mod filters;
 mod folder;
 mod journal;
 mod lane;
 mod model;
+mod names;
 mod options;
 mod resume;
 mod run;
@@ -60,14 +62,15 @@ mod survey;
 mod tiers;
 mod vault;
 
+pub use about::About;
 pub use error::{AdjointError, Result};
 pub use filters::Filters;
-pub use folder::{About, MARK};
 pub use journal::{Record, Survivors};
 pub use model::{ArrayMut, Layout, Model, ModelError};
+pub use names::MARK;
 pub use options::{OnDrift, Options, Report};
 pub use resume::resume;
 pub use run::{budget, run};
 pub use segment::Kind;
-pub use survey::{Survey, check, survey};
+pub use survey::{Fault, Gravity, Recovery, Stage, Survey, check, is_checkpoints, recover, survey};
 pub use vault::Vault;

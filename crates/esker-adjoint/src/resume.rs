@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use esker_codec::Scratch;
 use esker_comm::{Communicator, ReduceOp, Reduction};
 
+use crate::about::About;
 use crate::error::{AdjointError, Result};
 use crate::filters::Filters;
-use crate::folder::{About, Folder, of_kind};
+use crate::folder::{Folder, of_kind};
+use crate::journal::Survivors;
 use crate::model::{ArrayMut, Layout, Model};
 use crate::options::{Options, Report};
 use crate::run::{Runner, agree, agreed, expected_depth};
@@ -19,43 +21,22 @@ use crate::tiers::Tiers;
 /// Goes on with a run whose program ended before it was done.
 ///
 /// `model` is made as for the run, and stands at its initial state. A plan is made from what survived; what is damaged
-/// is computed again.
+/// is computed again. Of a run that was done, the model gets its adjoint, and no step is run.
 pub fn resume(model: &mut dyn Model, comm: &dyn Communicator, options: &Options) -> Result<Report> {
     let opened = reopen(model, comm, options);
     let (about, mut tiers, found, options) = agree(comm, opened, "resume")?;
-    let mut done = [u64::from(found.end_reverse)];
-    comm.all_reduce(Reduction::U64(&mut done), ReduceOp::Max)?;
-    if done[0] > 0 {
-        return Err(AdjointError::Folder {
-            path: options.folder.clone().unwrap_or_default(),
-            why: "the run is done: there is nothing to resume".into(),
-        });
-    }
     if about.steps == 0 {
         let path = options.folder.clone().unwrap_or_default();
         let why = "its number of steps was not known, so it cannot be resumed".into();
         return Err(AdjointError::Folder { path, why });
     }
     let [memory, disk, raw] = agreed(model, comm, &options)?;
-    // What all ranks have. The adjoint of the lowest state that all have reached.
-    let mine = |kind| of_kind(&found, kind);
-    let mut adjoint = [mine(Kind::Adjoint).iter().map(|r| r.step).min().unwrap_or(about.steps)];
-    comm.all_reduce(Reduction::U64(&mut adjoint), ReduceOp::Max)?;
-    let end = adjoint[0];
-    let restored = match end == about.steps {
-        true => Ok(()),
-        false => mine(Kind::Adjoint)
-            .iter()
-            .find(|record| record.step == end)
-            .ok_or(AdjointError::NotKept { step: end, place: Place::Disk })
-            .and_then(|record| {
-                tiers.adopt(record);
-                let key = (end, Kind::Adjoint);
-                let bytes = tiers.load(&key)?;
-                let stored = segment::open(&bytes, &tiers.title(&key), Place::Disk)?;
-                let arrays = model.adjoint();
-                segment::restore(&stored, arrays, end, Place::Disk, &mut Scratch::new())
-            }),
+    // What all ranks have whole. Of the adjoint, the lowest state that all have reached.
+    let adjoints = in_common(comm, &whole(&mut tiers, &found, Kind::Adjoint))?;
+    let end = adjoints.keys().next().copied().unwrap_or(about.steps);
+    let restored = match adjoints.contains_key(&end) {
+        true => restore_adjoint(model, &mut tiers, end),
+        false => Ok(()),
     };
     agree(comm, restored, "resume")?;
     let cleared = clear_up(&mut tiers, &found, end);
@@ -69,7 +50,7 @@ pub fn resume(model: &mut dyn Model, comm: &dyn Communicator, options: &Options)
     agree(comm, dropped, "resume")?;
     let mut items: Vec<(u64, Place, u64)> =
         common.iter().map(|(&step, &bytes)| (step, Place::Disk, bytes)).collect();
-    if !common.contains_key(&0) {
+    if !common.contains_key(&0) && end > 0 {
         // It was in memory. The model stands there now.
         let used: u64 = items.iter().map(|item| item.2).sum();
         let first =
@@ -90,45 +71,55 @@ pub fn resume(model: &mut dyn Model, comm: &dyn Communicator, options: &Options)
     runner.finish(outcome)
 }
 
-/// Gives up what is of no more use, and what the journal does not know.
-///
-/// What is left is read and compared with its checksums; gives the steps that are whole, with their bytes.
-fn clear_up(
-    tiers: &mut Tiers,
-    found: &crate::journal::Survivors,
-    end: u64,
-) -> Result<BTreeMap<u64, u64>> {
+/// The steps of one kind whose segments are what was written, with their bytes. What is not is told.
+fn whole(tiers: &mut Tiers, found: &Survivors, kind: Kind) -> BTreeMap<u64, u64> {
     let mut whole = BTreeMap::new();
+    for record in of_kind(found, kind) {
+        tiers.adopt(&record);
+        let key = (record.step, kind);
+        let verified = tiers.load(&key).and_then(|bytes| {
+            let arrays = segment::open(&bytes, &tiers.title(&key), Place::Disk)?;
+            arrays.iter().try_for_each(|array| array.verify(record.step, Place::Disk))
+        });
+        match verified {
+            Ok(()) => {
+                whole.insert(record.step, record.bytes);
+            }
+            Err(error) => tiers.notes.push(format!("{error}; it is computed again")),
+        }
+    }
+    whole
+}
+
+fn restore_adjoint(model: &mut dyn Model, tiers: &mut Tiers, end: u64) -> Result<()> {
+    let key = (end, Kind::Adjoint);
+    let bytes = tiers.load(&key)?;
+    let stored = segment::open(&bytes, &tiers.title(&key), Place::Disk)?;
+    segment::restore(&stored, model.adjoint(), end, Place::Disk, &mut Scratch::new())
+}
+
+/// Gives up what is of no more use or damaged, and what the journal does not know.
+///
+/// Gives the steps of restart data that are left, with their bytes.
+fn clear_up(tiers: &mut Tiers, found: &Survivors, end: u64) -> Result<BTreeMap<u64, u64>> {
+    let mut left = whole(tiers, found, Kind::Restart);
+    left.retain(|step, _| *step < end);
     for record in &found.kept {
         let key = (record.step, record.kind);
         tiers.adopt(record);
         let wanted = match record.kind {
-            Kind::Restart => record.step < end,
+            Kind::Restart => left.contains_key(&record.step),
             Kind::Adjoint => record.step == end,
             Kind::Deps => false,
         };
         if !wanted {
             tiers.drop_key(&key)?;
-        } else if record.kind == Kind::Restart {
-            let verified = tiers.load(&key).and_then(|bytes| {
-                let arrays = segment::open(&bytes, &tiers.title(&key), Place::Disk)?;
-                arrays.iter().try_for_each(|array| array.verify(record.step, Place::Disk))
-            });
-            match verified {
-                Ok(()) => {
-                    whole.insert(record.step, record.bytes);
-                }
-                Err(error) => {
-                    tiers.notes.push(format!("{error}; it is computed again"));
-                    tiers.drop_key(&key)?;
-                }
-            }
         }
     }
     if let Some(folder) = &tiers.folder {
         folder.sweep(&found.kept)?;
     }
-    Ok(whole)
+    Ok(left)
 }
 
 /// Keeps the initial state; all ranks in the same place.
@@ -164,7 +155,7 @@ fn keep_first(
     Ok((0, place, bytes))
 }
 
-type Reopened = (About, Tiers, crate::journal::Survivors, Options);
+type Reopened = (About, Tiers, Survivors, Options);
 
 fn reopen(model: &mut dyn Model, comm: &dyn Communicator, options: &Options) -> Result<Reopened> {
     let Some(path) = &options.folder else {
@@ -172,7 +163,7 @@ fn reopen(model: &mut dyn Model, comm: &dyn Communicator, options: &Options) -> 
         return Err(AdjointError::Folder { path: "".into(), why });
     };
     let refused = |why: String| AdjointError::Folder { path: path.clone(), why };
-    let about = Folder::about(&*options.store, path)?;
+    let about = Folder::about(&options.store, path)?;
     if about.ranks as usize != comm.size() {
         let why = format!("it is of {} ranks, and there are {}", about.ranks, comm.size());
         return Err(refused(why));
@@ -207,7 +198,7 @@ fn reopen(model: &mut dyn Model, comm: &dyn Communicator, options: &Options) -> 
         options.disk = about.budgets[1];
     }
     let rank = comm.rank() as u32;
-    let (folder, found) = Folder::open(options.store.clone(), path, &about, rank)?;
+    let (folder, found) = Folder::open(&options.store, path, &about, rank)?;
     let tiers = Tiers::new(Some(folder), [options.memory, options.disk]);
     Ok((about, tiers, found, options))
 }

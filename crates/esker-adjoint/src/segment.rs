@@ -1,5 +1,7 @@
 //! A checkpoint as bytes: the same in memory and on disk. docs/format/adjoint.md has them.
 
+use std::ops::Range;
+
 use esker_codec::{Chunk, FilterMask, Pipeline, Scratch, checksum};
 use esker_format::{ExternalType, varint};
 
@@ -67,8 +69,84 @@ impl Snapshot {
         }
     }
 
-    pub(crate) fn bytes(&self) -> u64 {
-        self.arrays.iter().map(|(_, bytes)| bytes.len() as u64).sum()
+    /// The arrays as they were.
+    pub(crate) fn arrays(&self) -> impl Iterator<Item = (&Layout, &[u8])> {
+        self.arrays.iter().map(|(layout, bytes)| (layout, &bytes[..]))
+    }
+}
+
+/// What stands before the checksum of the table.
+fn begin(out: &mut Vec<u8>, title: &Title, table: &[u8]) {
+    out.extend(MAGIC);
+    out.extend(FORMAT.to_le_bytes());
+    out.extend(title.identity.to_le_bytes());
+    out.extend(title.rank.to_le_bytes());
+    out.extend(title.kind.code().to_le_bytes());
+    out.extend(title.step.to_le_bytes());
+    out.extend((table.len() as u32).to_le_bytes());
+    out.extend(table);
+}
+
+/// The part of an entry that says what the array is.
+fn describe(table: &mut Vec<u8>, layout: &Layout) {
+    varint::put(table, layout.name.len() as u64);
+    table.extend(layout.name.as_bytes());
+    varint::put(table, layout.ty.code().into());
+    varint::put(table, layout.shape.len() as u64);
+    layout.shape.iter().for_each(|&len| varint::put(table, len as u64));
+}
+
+/// A segment without filters whose checksums are missing: the one copy of the arrays is where they stay.
+#[derive(Debug)]
+pub(crate) struct Unsealed {
+    bytes: Vec<u8>,
+    /// Each array, its payload, and where its checksum goes.
+    arrays: Vec<(Layout, Range<usize>, usize)>,
+    table_end: usize,
+}
+
+impl Unsealed {
+    /// Copies the arrays. What takes time is left to [`Unsealed::seal`], beside the model.
+    pub(crate) fn copy(title: &Title, arrays: &[ArrayMut<'_>]) -> Unsealed {
+        let (mut table, mut places) = (Vec::new(), Vec::new());
+        for array in arrays {
+            let layout = array.layout();
+            describe(&mut table, &layout);
+            varint::put(&mut table, 0);
+            table.extend(FilterMask::default().0.to_le_bytes());
+            varint::put(&mut table, array.bytes.len() as u64);
+            places.push((layout, PREFIX + table.len()));
+            table.extend([0; 4]);
+        }
+        let table_end = PREFIX + table.len();
+        let total: usize = arrays.iter().map(|array| array.bytes.len()).sum();
+        let mut bytes = Vec::with_capacity(table_end + 4 + total);
+        begin(&mut bytes, title, &table);
+        bytes.extend([0; 4]);
+        let mut entries = Vec::with_capacity(arrays.len());
+        for ((layout, sum), array) in places.into_iter().zip(arrays) {
+            let start = bytes.len();
+            bytes.extend_from_slice(array.bytes);
+            entries.push((layout, start..bytes.len(), sum));
+        }
+        Unsealed { bytes, arrays: entries, table_end }
+    }
+
+    /// The arrays as they were copied.
+    pub(crate) fn arrays(&self) -> impl Iterator<Item = (&Layout, &[u8])> {
+        self.arrays.iter().map(|(layout, range, _)| (layout, &self.bytes[range.clone()]))
+    }
+
+    /// Adds the checksums.
+    pub(crate) fn seal(mut self) -> Vec<u8> {
+        for (_, range, at) in &self.arrays {
+            let sum = checksum(&self.bytes[range.clone()]).to_le_bytes();
+            self.bytes[*at..*at + 4].copy_from_slice(&sum);
+        }
+        let end = self.table_end;
+        let sum = checksum(&self.bytes[..end]).to_le_bytes();
+        self.bytes[end..end + 4].copy_from_slice(&sum);
+        self.bytes
     }
 }
 
@@ -79,50 +157,49 @@ pub(crate) fn encode<'p>(
     pipeline: impl Fn(&Layout) -> Option<&'p Pipeline>,
     scratch: &mut Scratch,
 ) -> Result<Vec<u8>> {
-    let (mut table, mut payloads) = (Vec::new(), Vec::new());
-    // Without filters a state is as long as it is: no growing on the way.
-    payloads.reserve(snapshot.bytes() as usize / 2);
+    // What filters make, one array after the other; arrays without filters are copied once, to where they stay.
+    let (mut table, mut filtered) = (Vec::new(), Vec::new());
+    let mut payloads: Vec<Option<Range<usize>>> = Vec::with_capacity(snapshot.arrays.len());
     for (layout, bytes) in &snapshot.arrays {
-        varint::put(&mut table, layout.name.len() as u64);
-        table.extend(layout.name.as_bytes());
-        varint::put(&mut table, layout.ty.code().into());
-        varint::put(&mut table, layout.shape.len() as u64);
-        layout.shape.iter().for_each(|&len| varint::put(&mut table, len as u64));
-        let start = payloads.len();
+        describe(&mut table, layout);
+        let start = filtered.len();
         let pipeline = pipeline(layout).filter(|p| !p.is_empty() && bytes.len() >= SMALL);
-        let (words, mask) = match pipeline {
+        let (words, mask, payload) = match pipeline {
             Some(pipeline) => {
                 let chunk = Chunk::new(layout.ty, &layout.shape).native();
-                let encoded = pipeline.encode(&chunk, bytes, &mut payloads, scratch);
+                let encoded = pipeline.encode(&chunk, bytes, &mut filtered, scratch);
                 let failed = |source| AdjointError::Codec {
                     array: layout.name.clone(),
                     step: title.step,
                     source,
                 };
-                (pipeline.to_words(), encoded.map_err(failed)?.mask)
+                let mask = encoded.map_err(failed)?.mask;
+                payloads.push(Some(start..filtered.len()));
+                (pipeline.to_words(), mask, &filtered[start..])
             }
             None => {
-                payloads.extend_from_slice(bytes);
-                (Vec::new(), FilterMask::default())
+                payloads.push(None);
+                (Vec::new(), FilterMask::default(), &bytes[..])
             }
         };
         varint::put(&mut table, words.len() as u64);
         words.iter().for_each(|&word| varint::put(&mut table, word));
         table.extend(mask.0.to_le_bytes());
-        varint::put(&mut table, (payloads.len() - start) as u64);
-        table.extend(checksum(&payloads[start..]).to_le_bytes());
+        varint::put(&mut table, payload.len() as u64);
+        table.extend(checksum(payload).to_le_bytes());
     }
-    let mut out = Vec::with_capacity(PREFIX + table.len() + 4 + payloads.len());
-    out.extend(MAGIC);
-    out.extend(FORMAT.to_le_bytes());
-    out.extend(title.identity.to_le_bytes());
-    out.extend(title.rank.to_le_bytes());
-    out.extend(title.kind.code().to_le_bytes());
-    out.extend(title.step.to_le_bytes());
-    out.extend((table.len() as u32).to_le_bytes());
-    out.extend(table);
+    let raw = snapshot.arrays.iter().zip(&payloads).filter(|(_, payload)| payload.is_none());
+    let raw: usize = raw.map(|((_, bytes), _)| bytes.len()).sum();
+    // Exactly as long as it is: what a checkpoint takes of memory is what the budget counts.
+    let mut out = Vec::with_capacity(PREFIX + table.len() + 4 + raw + filtered.len());
+    begin(&mut out, title, &table);
     out.extend(checksum(&out).to_le_bytes());
-    out.extend(payloads);
+    for ((_, bytes), payload) in snapshot.arrays.iter().zip(payloads) {
+        match payload {
+            Some(range) => out.extend_from_slice(&filtered[range]),
+            None => out.extend_from_slice(bytes),
+        }
+    }
     Ok(out)
 }
 
@@ -308,6 +385,24 @@ mod tests {
         assert_eq!(read(&bytes, &title).unwrap(), (values, [1.0, 2.0]));
         assert!(read(&bytes, &Title { rank: 0, ..title }).is_err());
         assert!(read(&bytes, &Title { step: 4, ..title }).is_err());
+    }
+
+    #[test]
+    fn a_segment_without_filters_is_the_same_with_one_copy() {
+        let title = Title { identity: 7, rank: 1, kind: Kind::Restart, step: 5 };
+        let mut values: Vec<f64> = (0..400).map(|i| f64::from(i).sin()).collect();
+        let mut small = [1.0f32, 2.0];
+        let arrays = [
+            ArrayMut::doubles("u", &[20, 20], &mut values),
+            ArrayMut::floats("dt", &[2], &mut small),
+        ];
+        let mut snapshot = Snapshot::default();
+        snapshot.take(&arrays);
+        let twice = encode(&title, &snapshot, |_| None, &mut Scratch::new()).unwrap();
+        assert_eq!(Unsealed::copy(&title, &arrays).seal(), twice);
+        assert_eq!(twice.len(), twice.capacity());
+        let nothing = encode(&title, &Snapshot::default(), |_| None, &mut Scratch::new()).unwrap();
+        assert_eq!(Unsealed::copy(&title, &[]).seal(), nothing);
     }
 
     #[test]

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::error::{AdjointError, Result};
-use crate::folder::{Folder, read_segment, segment_path, write_segment};
+use crate::folder::{Folder, read_segment, write_segment};
 use crate::journal::{Event, Record};
 use crate::lane::{Lane, Promise};
+use crate::names::segment_path;
 use crate::schedule::Place;
 use crate::segment::{Kind, Title};
 
@@ -50,6 +51,8 @@ pub(crate) struct Tiers {
     reading: Option<Reading>,
     lane: Lane,
     pub(crate) write_time: Option<Duration>,
+    /// The bytes that took so long.
+    pub(crate) write_bytes: u64,
     pub(crate) read_time: Option<Duration>,
     pub(crate) peak: [u64; 2],
     pub(crate) notes: Vec<String>,
@@ -75,6 +78,7 @@ impl Tiers {
             reading: None,
             lane: Lane::start("esker checkpoints"),
             write_time: None,
+            write_bytes: 0,
             read_time: None,
             peak: [0; 2],
             notes: Vec::new(),
@@ -162,7 +166,7 @@ impl Tiers {
         });
         match outcome {
             Ok(()) => {
-                self.write_time = Some(time);
+                (self.write_time, self.write_bytes) = (Some(time), record.bytes);
                 Ok(())
             }
             Err(error) if is_full(&error) => {
@@ -216,16 +220,13 @@ impl Tiers {
             Some(found) => found,
             None => {
                 let path = segment_path(&folder.path, folder.rank, segment.number);
-                let found = read_segment(&*folder.store, &path);
+                let found = read_segment(&*folder.store, &path, segment.bytes);
                 self.read_time = Some(begin.elapsed());
                 found
             }
         };
         let damaged = |why: String| AdjointError::Damaged { step: key.0, place, array: None, why };
         let bytes = found.map_err(|error| damaged(error.to_string()))?;
-        if bytes.len() as u64 != segment.bytes {
-            return Err(damaged(format!("it has {} bytes of {}", bytes.len(), segment.bytes)));
-        }
         Ok(Arc::new(bytes))
     }
 
@@ -241,8 +242,8 @@ impl Tiers {
         let reading = self.reading.as_ref().is_some_and(|reading| reading.number == segment.number);
         let Some(folder) = self.folder.as_ref().filter(|_| !writing && !reading) else { return };
         let path = segment_path(&folder.path, folder.rank, segment.number);
-        let (store, number) = (folder.store.clone(), segment.number);
-        let done = self.lane.submit(move |_| read_segment(&*store, &path));
+        let (store, number, bytes) = (folder.store.clone(), segment.number, segment.bytes);
+        let done = self.lane.submit(move |_| read_segment(&*store, &path, bytes));
         self.reading = Some(Reading { number, done });
     }
 

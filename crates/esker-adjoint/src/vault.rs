@@ -6,9 +6,10 @@ use std::sync::Arc;
 use esker_codec::Scratch;
 use esker_store::Store;
 
+use crate::about::About;
 use crate::error::{AdjointError, Result};
 use crate::filters::Filters;
-use crate::folder::{About, Folder};
+use crate::folder::Folder;
 use crate::model::ArrayMut;
 use crate::schedule::Place;
 use crate::segment::{self, Kind, Snapshot};
@@ -42,8 +43,8 @@ impl Vault {
                 state: Vec::new(),
                 fingerprint: 0,
             };
-            Folder::prepare(&*store, path, &about)?;
-            opened = Some(Folder::create(store, path, &about, 0)?);
+            Folder::prepare(&store, path, &about)?;
+            opened = Some(Folder::create(&store, path, &about, 0)?);
             limits[1] = disk;
         }
         let (scratch, snapshot) = (Scratch::new(), Snapshot::default());

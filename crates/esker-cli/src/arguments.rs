@@ -25,11 +25,28 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
         "k" | "ki" | "kib" => 1,
         "m" | "mi" | "mib" => 2,
         "g" | "gi" | "gib" => 3,
-        _ => return Err(format!("\"{unit}\" is no unit of bytes: use k, M or G")),
+        "t" | "ti" | "tib" => 4,
+        _ => return Err(format!("\"{unit}\" is no unit of bytes: use k, M, G or T")),
     };
     let count: u64 =
         digits.parse().map_err(|_| "write a number of bytes, as 512 or 4k".to_string())?;
     count.checked_mul(1024u64.pow(power)).ok_or_else(|| "that is too many bytes".into())
+}
+
+/// Reads a time: `0.5`, `20ms`, `3min`. Without a unit it is seconds.
+pub(crate) fn seconds(text: &str) -> Result<f64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_alphabetic());
+    let unit = match text.get(digits.len()..).unwrap_or("") {
+        "" | "s" => 1.0,
+        "us" | "µs" => 1e-6,
+        "ms" => 1e-3,
+        "min" => 60.0,
+        "h" => 3600.0,
+        unit => return Err(format!("\"{unit}\" is no unit of time: use us, ms, s, min or h")),
+    };
+    let time = digits.trim_end().parse::<f64>().map(|time| time * unit).ok();
+    let time = time.filter(|time| time.is_finite() && *time > 0.0);
+    time.ok_or_else(|| "write a time above 0, as 0.5, 20ms or 3min".to_string())
 }
 
 /// Reads a range: `lat=10:20:2` counts as Python does (20 is out), `lat,10,20,2` as NCO does
@@ -102,6 +119,16 @@ mod tests {
         assert!(size("").is_err());
         assert!(size("4q").is_err());
         assert!(size("99999999999999G").is_err());
+    }
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(seconds("0.5"), Ok(0.5));
+        assert_eq!(seconds("20ms"), Ok(0.02));
+        assert_eq!(seconds("3min"), Ok(180.0));
+        for wrong in ["", "s", "-1", "0", "inf", "nan", "3 fortnights", "1e400"] {
+            assert!(seconds(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Schedules: which steps are run, kept, loaded and reversed, in which order. Pure.
 //!
 //! A [`Schedule`] gives one [`Action`] after the other. [`Audit`] carries them out without a
-//! model, so that a mistake of a schedule is an error of a test and not of a run.
+//! model, so that a mistake of a schedule is an error of a test and not of a run. A [`Prospect`] tells how long a run would
+//! take with each of them.
 //!
 //! | schedule | what it is for |
 //! | --- | --- |
@@ -26,6 +27,7 @@ mod audit;
 pub mod binomial;
 mod budget;
 mod error;
+mod forecast;
 mod hierarchy;
 mod mixed;
 mod online;
@@ -40,6 +42,7 @@ pub use audit::Audit;
 pub use binomial::Trajectory;
 pub use budget::{Budget, Costs, Outcome, Sizes};
 pub use error::{Result, ScheduleError};
+pub use forecast::{Forecast, Prospect};
 pub use hierarchy::{Hierarchy, StepCosts};
 pub use mixed::{Mixed, mixed_forward_steps};
 pub use online::Online;

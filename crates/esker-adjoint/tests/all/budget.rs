@@ -126,14 +126,22 @@ fn noise(seed: u64) -> impl FnMut() -> f64 {
 
 #[test]
 fn with_equal_sizes_it_is_the_optimum_of_mixed() {
+    let bytes = 1000;
+    // States may be as large as they are, or filters may have made all of them smaller by the same factor.
+    let check = |n: u64, units: u64, raw: u64, rest: u64| {
+        let plan = Budget::new(n, raw, units * bytes + rest, 0).unwrap();
+        let found = follow(plan, n, &vec![bytes; n as usize]).unwrap();
+        assert_eq!(Ok(found), mixed_forward_steps(n, units), "{n} steps, {units} units of {raw}");
+    };
     for n in (1..=40).chain([100, 250]) {
         for units in [1, 2, 3, 5, 8, 13, 30] {
-            let bytes = 1000;
-            let plan = Budget::new(n, bytes, units * bytes + 999, 0).unwrap();
-            let found = follow(plan, n, &vec![bytes; n as usize]).unwrap();
-            assert_eq!(Ok(found), mixed_forward_steps(n, units), "{n} steps, {units} units");
+            check(n, units, bytes, 999);
+            check(n, units, bytes, 0);
+            check(n, units, 2500, 999);
         }
     }
+    check(1000, 10, bytes, 0);
+    check(1000, 10, 2500, 0);
 }
 
 #[test]
@@ -147,16 +155,13 @@ fn two_tiers_hold_as_much_as_one() {
     }
 }
 
-/// Seeds that nothing was tuned on: the slack of `Sizes` was chosen with seeds 0 to 300.
+/// No constant was fitted to these seeds, but their figures were seen while the plan was changed. Reached: 1.087, 1.044 and 1.087.
 const JUDGED: std::ops::Range<u64> = 1000..1600;
 
-/// Issue 21 asks for a mean of 1.10 where sizes vary by 30 % and of 1.20 where they grow tenfold. The second holds. The
-/// first holds where each size is within 15 % of the mean, not where it is within 30 %: that limit is what is reached (1.143), so that
-/// it gets no worse.
 #[test]
 fn it_stays_beside_an_optimum_that_knows_all_sizes() {
     let kinds =
-        [("within 30 % of the mean", 1.15), ("within 15 %", 1.10), ("growing tenfold", 1.20)];
+        [("within 30 % of the mean", 1.10), ("within 15 %", 1.06), ("growing tenfold", 1.10)];
     let mut report = Vec::new();
     for (kind, limit) in kinds {
         let (mut sum, mut worst) = (0.0, 1.0f64);
@@ -217,6 +222,50 @@ fn random_sizes_never_exceed_the_budgets() {
         }
         let forward = follow(plan, n as u64, &sizes).unwrap();
         assert!(forward as usize >= n);
+    }
+}
+
+/// As when `auto` takes other filters in the middle of a run.
+#[test]
+fn sizes_that_are_forgotten_anywhere_never_make_it_exceed_its_budget() {
+    for seed in 0..40 {
+        let mut random = noise(seed + 991);
+        let n = 3 + (random() * 60.0) as u64;
+        let at = (random() * n as f64) as u64;
+        let memory = 1000 + (random() * 6000.0) as u64;
+        let mut plan = Budget::new(n, 1000, memory, 0).unwrap();
+        let (mut kept, mut forward): (HashMap<(u64, Data), u64>, u64) = (HashMap::new(), 0);
+        while let Some(action) = plan.next_action() {
+            match action {
+                Action::Forward { from, to, restart, deps, place } => {
+                    forward += to - from;
+                    if from == at {
+                        plan.forget_sizes();
+                    }
+                    let both = [(restart, Data::Restart), (deps, Data::Deps)];
+                    for (_, what) in both.into_iter().filter(|(kept, _)| *kept) {
+                        if place == Place::Work {
+                            continue;
+                        }
+                        let bytes = if from < at { 1000 } else { 150 };
+                        let outcome = plan.encoded(from, what, bytes).unwrap();
+                        outcome.given_up.iter().for_each(|lost| {
+                            kept.remove(&(lost.0, lost.1));
+                        });
+                        if outcome.place != Place::Nowhere {
+                            kept.insert((from, what), bytes);
+                        }
+                    }
+                    assert!(kept.values().sum::<u64>() <= memory, "seed {seed}");
+                }
+                Action::Move { step, what, .. } => {
+                    kept.remove(&(step, what));
+                }
+                Action::Copy { step, what, .. } => assert!(kept.contains_key(&(step, what))),
+                _ => {}
+            }
+        }
+        assert!(forward >= n && plan.end() == 0, "seed {seed}");
     }
 }
 

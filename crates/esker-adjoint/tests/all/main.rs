@@ -2,6 +2,7 @@
 #![allow(missing_docs)]
 
 mod budget;
+mod folders;
 mod runs;
 mod schedules;
 mod wave;

@@ -8,7 +8,9 @@ use esker_adjoint::schedule::{
     Hierarchy, Mixed, Online, Periodic, Place, Revolve, Schedule, SingleDisk, SingleMemory,
     StepCosts, Trajectory, TwoLevel,
 };
-use esker_adjoint::{AdjointError, Filters, OnDrift, Options, Report, budget, check, resume, run};
+use esker_adjoint::{
+    AdjointError, Fault as Finding, Filters, OnDrift, Options, Report, budget, check, resume, run,
+};
 use esker_comm::SelfComm;
 use esker_store::{Access, Fault, FaultyStore, LocalStore, MemoryStore, Store};
 use esker_testkit::ranks::on_ranks;
@@ -223,29 +225,22 @@ fn ranks_that_are_killed_are_resumed_to_the_same_gradient() {
                 let _ = run(&mut model, &mut plan, &*comm, &options);
             });
             let begun = store.exists(&PathBuf::from(FOLDER).join("esker.json")).unwrap();
+            if !begun {
+                continue;
+            }
             let found = on_ranks(2, move |comm| {
                 let (mut model, options) = (new(comm.rank()), options(Arc::new(store.clone())));
-                match begun {
-                    true => match resume(&mut model, &*comm, &options) {
-                        Ok(_) => Some(model.gradient()),
-                        Err(error) => {
-                            assert!(
-                                error.to_string().contains("is done"),
-                                "{at} {victim}: {error}"
-                            );
-                            None
-                        }
-                    },
-                    false => None,
-                }
+                let resumed = resume(&mut model, &*comm, &options);
+                resumed.unwrap_or_else(|error| panic!("{at} {victim}: {error}"));
+                model.gradient()
             });
-            resumed += usize::from(found.iter().all(Option::is_some));
+            resumed += 1;
             for (rank, gradient) in found.into_iter().enumerate() {
-                assert!(gradient.is_none_or(|g| g == expected[rank]), "{at} {victim} {rank}");
+                assert_eq!(gradient, expected[rank], "{at} {victim} {rank}");
             }
         }
     }
-    assert!(resumed > 30, "{resumed} of 60");
+    assert!(resumed > 50, "{resumed} of 60");
 }
 
 #[test]
@@ -290,8 +285,9 @@ fn a_damaged_segment_is_named_and_computed_again() {
         let middle = file.len().unwrap() - 100;
         file.write_at(middle, b"damage").unwrap();
         let again = options(Arc::new(store.clone()));
-        let faults = check(&again).unwrap();
-        assert!(faults.iter().any(|fault| fault.contains("array 'now'")), "{faults:?}");
+        let faults = check(&again.store, FOLDER.as_ref(), &mut |_, _| ()).unwrap();
+        let named_by = |fault: &Finding| fault.to_string().contains("array 'now'");
+        assert!(faults.iter().any(named_by), "{faults:?}");
         let mut model = new();
         let report = resume(&mut model, &SelfComm::new(), &again).unwrap();
         assert_eq!(model.gradient(), expected);
@@ -350,8 +346,6 @@ fn another_models_folder_is_refused() {
     let mut model = Wave::new(64, 41, 0);
     resume(&mut model, &comm, &options).unwrap();
     assert_eq!(model.gradient(), Wave::new(64, 41, 0).plain_gradient().gradient());
-    let error = resume(&mut Wave::new(64, 41, 0), &comm, &options).unwrap_err().to_string();
-    assert!(error.contains("nothing to resume"), "{error}");
     // A run that is done makes room for the next.
     with_budget(&mut Wave::new(64, 41, 0), &options).unwrap();
 }
@@ -412,7 +406,7 @@ fn an_error_that_grows_is_found_or_ends_the_loss() {
 }
 
 #[test]
-fn on_the_real_file_system_nothing_is_left_but_the_mark_and_the_journal() {
+fn on_the_real_file_system_nothing_is_left_but_the_mark_the_journal_and_the_result() {
     let folder = tempfile::tempdir().unwrap();
     let mut options = Options { measure: true, ..on_disk(Arc::new(LocalStore), 1500, 1 << 20) };
     options.folder = Some(folder.path().join("run.chk"));
@@ -425,5 +419,37 @@ fn on_the_real_file_system_nothing_is_left_but_the_mark_and_the_journal() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     names.sort();
-    assert_eq!(names, ["esker.json", "journal.0"]);
+    assert_eq!(names.len(), 3, "{names:?}");
+    assert_eq!(names[1..], ["esker.json", "journal.0"]);
+    assert!(names[0].ends_with(".0.seg"), "{names:?}");
+}
+
+/// Which filters are taken depends on the machine; that nothing is lost, and that ranks agree, does not.
+#[test]
+fn filters_that_are_chosen_by_themselves_lose_nothing_unless_they_may() {
+    let error = |found: &Wave, expected: &Wave| {
+        let (a, b) = (found.gradient_values(), expected.gradient_values());
+        let norm = |x: &mut dyn Iterator<Item = f64>| x.map(|x| x * x).sum::<f64>().sqrt();
+        norm(&mut a.iter().zip(&b).map(|(a, b)| a - b)) / norm(&mut b.iter().copied())
+    };
+    for (text, allowed) in [("auto", 0.0), ("auto,rel=1e-5", 1e-3)] {
+        for states in [2, 6] {
+            let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+            let found = on_ranks(2, move |comm| {
+                let mut model = Wave::new(3000 + 500 * comm.rank(), 60, comm.rank());
+                let state = 16 * 3500 + 400;
+                let mut options = on_disk(store.clone(), states * state, state);
+                (options.filters, options.measure) = (filters(text), true);
+                let mut plan = budget(&mut model, 60, &*comm, &options).unwrap();
+                let report = run(&mut model, &mut plan, &*comm, &options).unwrap();
+                assert!(report.peak[0] <= states * state);
+                (model, report.forward)
+            });
+            for (rank, (model, forward)) in found.iter().enumerate() {
+                let expected = Wave::new(3000 + 500 * rank, 60, rank).plain_gradient();
+                assert!(error(model, &expected) <= allowed, "{text} {states} rank {rank}");
+                assert_eq!(*forward, found[0].1);
+            }
+        }
+    }
 }

@@ -16,7 +16,8 @@ use crate::terminal::{Screen, json, say};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Of a container, every frame and every value that its newest version has is read and compared with
-its checksums; `esker recover` makes a version of what is whole.
+its checksums; `esker recover` makes a version of what is whole. Of the folder of an adjoint run
+(RUN.chk), every checkpoint is.
 
 Exit codes: 0 every file is valid (or mended), 1 a file is invalid, 2 it cannot be told.
 
@@ -26,7 +27,7 @@ Examples:
   esker check --repair -o good.nc bad.nc     mend a copy
   esker check --repair --in-place bad.nc     mend the file itself")]
 pub(super) struct Arguments {
-    /// The files and containers
+    /// The files, containers and folders of adjoint runs
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Mend what can be mended without guessing, on a copy (of a.nc as

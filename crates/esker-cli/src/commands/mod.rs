@@ -1,5 +1,6 @@
 //! The commands, one file each: what a command takes, what it says of itself, what it does.
 
+mod adjoint;
 mod amr;
 mod bench;
 mod check;
@@ -74,6 +75,7 @@ enum Command {
     Graph(graph::Arguments),
     Mesh(mesh::Arguments),
     Amr(amr::Arguments),
+    Adjoint(adjoint::Arguments),
     Demo(demo::Arguments),
     Bench(bench::Arguments),
     Simulate(simulate::Arguments),
@@ -102,6 +104,7 @@ impl Command {
             | Command::Recover(_)
             | Command::Diff(_)
             | Command::Graph(_)
+            | Command::Adjoint(_)
             | Command::Bench(_)
             | Command::Simulate(_)
             | Command::Completions(_)
@@ -168,6 +171,7 @@ fn dispatch(command: Command, again: &[OsString], screen: &mut Screen) -> Ended 
         Command::Graph(arguments) => graph::run(&arguments, screen),
         Command::Mesh(arguments) => mesh::run(&arguments, screen),
         Command::Amr(arguments) => amr::run(&arguments, screen),
+        Command::Adjoint(arguments) => adjoint::run(&arguments, screen),
         Command::Demo(arguments) => demo::run(&arguments, screen),
         Command::Bench(arguments) => bench::run(&arguments, again, screen),
         Command::Simulate(arguments) => simulate::run(&arguments, screen),

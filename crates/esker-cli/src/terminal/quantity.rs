@@ -62,6 +62,20 @@ pub(crate) fn general(value: f64, digits: usize) -> String {
     }
 }
 
+/// Seconds with three digits: `0 s`, `12.5 ms`, `3.25 s`, `4 min 10 s`, `3 h 5 min`, `2 d 3 h`.
+pub(crate) fn duration(seconds: f64) -> String {
+    let whole = seconds.round() as u64;
+    match seconds {
+        s if !s.is_finite() || s <= 0.0 => "0 s".to_string(),
+        ..1e-3 => format!("{} µs", general(seconds * 1e6, 3)),
+        ..1.0 => format!("{} ms", general(seconds * 1e3, 3)),
+        ..99.5 => format!("{} s", general(seconds, 3)),
+        _ if whole < 3600 => format!("{} min {} s", whole / 60, whole % 60),
+        _ if whole < 86_400 => format!("{} h {} min", whole / 3600, whole / 60 % 60),
+        _ => format!("{} d {} h", whole / 86_400, whole / 3600 % 24),
+    }
+}
+
 /// `1 variable`, `2 variables`.
 pub(crate) fn plural(count: usize, noun: &str) -> String {
     let s = if count == 1 { "" } else { "s" };
@@ -105,6 +119,23 @@ mod tests {
         ];
         for (value, text) in cases {
             assert_eq!(general(value, 6), text);
+        }
+    }
+
+    #[test]
+    fn durations_have_the_unit_that_a_person_would_take() {
+        let cases = [
+            (0.0, "0 s"),
+            (2.5e-6, "2.5 µs"),
+            (0.0125, "12.5 ms"),
+            (3.254, "3.25 s"),
+            (99.6, "1 min 40 s"),
+            (11_100.0, "3 h 5 min"),
+            (183_600.0, "2 d 3 h"),
+            (f64::NAN, "0 s"),
+        ];
+        for (seconds, text) in cases {
+            assert_eq!(duration(seconds), text, "{seconds}");
         }
     }
 

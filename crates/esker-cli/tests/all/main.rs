@@ -1,6 +1,7 @@
 //! The tests of esker-cli, one program.
 #![allow(missing_docs)]
 
+mod adjoint;
 mod bench;
 mod chunked;
 mod closed;

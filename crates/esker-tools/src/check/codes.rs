@@ -17,6 +17,7 @@ const MOVES: &str =
     "data would have to move, and which of them are right is not known: copy the file";
 const NAMES: &str = "another name would have to be invented";
 const RECOVER: &str = "a container is mended by `esker recover`";
+const RUN: &str = "the folder of an adjoint run is mended by `esker recover`";
 const CHUNKS: &str = "which bytes were right is not known: write the chunk anew, or copy the other \
                       variables (`esker copy -x`)";
 const BESIDE: &str = "it lies beside the original";
@@ -98,6 +99,10 @@ codes! {
     "log-frame", RECOVER, "a stretch of a metadata log cannot be read";
     "log-entry", RECOVER, "an entry of a metadata log says what cannot be";
     "log-payload", RECOVER, "values of a container do not match their checksums";
+    "checkpoint", RUN, "a checkpoint of an adjoint run is damaged or not there; a resumed run computes it again";
+    "checkpoint-run", "what was meant is not known: begin the run anew",
+        "what the folder of an adjoint run says of its run is damaged, so that it cannot be resumed";
+    "checkpoint-left", RUN, "a file in the folder of an adjoint run is of no use to it";
     "leftover", BESIDE, "a new file never took the name of this one";
 }
 

@@ -31,6 +31,7 @@
 
 mod attributes;
 mod beside;
+mod checkpoints;
 mod chunks;
 mod codes;
 mod container;
@@ -147,7 +148,7 @@ impl Report {
 /// Checks the file at `path`.
 ///
 /// An error means that the file could not be read; everything that is wrong with it is a
-/// finding. Chunked variables are read whole. Of a container, every frame and every payload that its newest version has is read.
+/// finding. Chunked variables are read whole. Of a container, every frame and every payload that its newest version has is read; of the folder of an adjoint run (RUN.chk), every segment.
 /// When the header does not decode, what stopped the decoder is the last finding
 /// about the file itself.
 pub fn check(
@@ -156,6 +157,9 @@ pub fn check(
     progress: &mut dyn Progress,
 ) -> esker::Result<Report> {
     let store = &*options.store;
+    if checkpoints::are_there(&options.store, path.as_ref())? {
+        return checkpoints::check(&options.store, path.as_ref(), progress);
+    }
     if esker::is_container(store, path.as_ref())? {
         return container::check(&options.store, path.as_ref(), progress);
     }

@@ -81,6 +81,10 @@ pub fn repair(
     progress: &mut dyn Progress,
 ) -> esker::Result<Repair> {
     let store = &*options.store;
+    if super::checkpoints::are_there(&options.store, path.as_ref())? {
+        let why = "it is the folder of an adjoint run, which `esker recover` mends".to_string();
+        return Err(Error::Container { path: path.as_ref().to_path_buf(), why });
+    }
     if esker::is_container(store, path.as_ref())? {
         let why = "it is a container, which `esker recover` mends".to_string();
         return Err(Error::Container { path: path.as_ref().to_path_buf(), why });

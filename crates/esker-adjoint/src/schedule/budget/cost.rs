@@ -11,7 +11,10 @@ use crate::schedule::mixed::MixedTable;
 pub(crate) const NEVER: u64 = u64::MAX / 8;
 
 /// Segments up to this length with sizes that differ are planned by trying everything.
-const SHORT: u64 = 12;
+pub(super) const SHORT: u64 = 12;
+
+/// States that are looked at when the next to be kept is sought.
+const EVERY: u64 = 2048;
 
 /// Tables of more cells than this are not made; the formula of Revolve stands in.
 const MOST_CELLS: u64 = 1 << 24;
@@ -189,7 +192,8 @@ impl Estimate {
             }
         };
         let reach = end - at;
-        let stride = (reach / 256).max(1);
+        // All of them, up to some thousand steps; a plan of many more looks at some first.
+        let stride = (reach / EVERY).max(1);
         let mut p = at + 1;
         while p < end {
             consider(p, &mut best);

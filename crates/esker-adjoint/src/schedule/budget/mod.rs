@@ -41,6 +41,17 @@ pub struct Outcome {
     pub given_up: Vec<(u64, Data, Place)>,
 }
 
+/// What to do at a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decision {
+    /// Run on to another.
+    Advance(u64),
+    /// Keep this of it, and run its step.
+    Keep(&'static [Data], Place),
+    /// Give up the newest checkpoint, and decide again.
+    Shorten,
+}
+
 /// A checkpoint within the budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Item {
@@ -76,6 +87,10 @@ pub struct Budget {
     costs: Costs,
     /// Whether a step may be kept once only.
     single: bool,
+    /// Whether sizes are told: then a state may be encoded to learn its size.
+    told: bool,
+    /// A state that is being encoded to learn its size, and whose fate is decided then.
+    probed: Option<u64>,
     queue: VecDeque<Action>,
 }
 
@@ -110,6 +125,8 @@ impl Budget {
             estimate: Estimate::new(steps, false),
             costs: Costs::default(),
             single: false,
+            told: false,
+            probed: None,
             queue: VecDeque::new(),
         })
     }
@@ -156,6 +173,11 @@ impl Budget {
     /// Says the size of a state before it is kept.
     pub fn learn(&mut self, step: u64, bytes: u64) {
         self.sizes.learn(step, bytes);
+    }
+
+    /// Forgets the sizes that are known, because states will have others from now on. What is kept has the bytes that it has.
+    pub fn forget_sizes(&mut self) {
+        self.sizes.forget();
     }
 
     /// Bytes in use in memory and on disk.
@@ -271,13 +293,18 @@ impl Budget {
     /// An error if it is the first of all and fits nowhere.
     pub fn encoded(&mut self, step: u64, what: Data, bytes: u64) -> Result<Outcome> {
         self.sizes.learn(step, bytes);
+        self.told = true;
+        let mut given_up = Vec::new();
+        if self.probed == Some(step) {
+            self.probed = None;
+            given_up = self.settle_probe(step);
+        }
         let found = self.items.iter().position(|item| (item.step, item.kind) == (step, what));
         let Some(found) = found else {
-            return Ok(Outcome { place: Place::Nowhere, given_up: Vec::new() });
+            return Ok(Outcome { place: Place::Nowhere, given_up });
         };
         let mut item = self.items.remove(found);
         item.bytes = bytes;
-        let mut given_up = Vec::new();
         let limits = self.limits;
         let free = |used: [u64; 2], tier: usize| limits[tier].saturating_sub(used[tier]);
         let used = self.used();
@@ -352,19 +379,71 @@ impl Budget {
     }
 
     fn run(&mut self, at: u64) -> Action {
-        let (end, certain) = (self.end, self.all_free());
-        let free = certain.saturating_add(self.sizes.slack());
-        if end - at == 1 {
+        if self.end - at == 1 {
             return self.record(at);
         }
         if self.items.iter().any(|item| item.step == at && item.kind == Data::Deps) {
             return self.advance(at, at + 1);
         }
+        if self.is_worth_a_probe(at) {
+            self.probed = Some(at);
+            self.at = Some(at + 1);
+            let (restart, deps, place) = (true, !self.estimate.deps_are_state, Place::Memory);
+            return Action::Forward { from: at, to: at + 1, restart, deps, place };
+        }
+        match self.decide(at) {
+            Decision::Advance(to) => self.advance(at, to),
+            Decision::Keep(what, place) => self.keep(at, what, place),
+            Decision::Shorten => match self.items.pop() {
+                Some(Item { step, place: from, kind: what, .. }) => {
+                    Action::Move { step, what, from, to: Place::Nowhere }
+                }
+                None => self.advance(at, at + 1),
+            },
+        }
+    }
+
+    /// Whether the size of a state is encoded for its size alone, in a segment that is short enough to be planned by trying everything:
+    /// encoding costs no step, and what is known is never planned wrongly again.
+    fn is_worth_a_probe(&self, at: u64) -> bool {
+        let below = self.items.iter().rev().find(|item| item.kind == Data::Restart);
+        self.told
+            && !self.single
+            && !self.sizes.is_known(at)
+            && self.sizes.may_vary()
+            && below.is_some_and(|below| self.end - below.step <= cost::SHORT)
+    }
+
+    /// The size of a probed state is known: what is to be kept of it becomes an item. Gives what is given up for that.
+    fn settle_probe(&mut self, at: u64) -> Vec<(u64, Data, Place)> {
+        let mut given_up = Vec::new();
+        loop {
+            match self.decide(at) {
+                Decision::Advance(_) => return given_up,
+                Decision::Keep(what, place) => {
+                    let bytes = self.sizes.of(at);
+                    for &kind in what {
+                        self.insert(Item { step: at, place, kind, bytes });
+                    }
+                    return given_up;
+                }
+                Decision::Shorten => match self.items.pop() {
+                    Some(item) => given_up.push((item.step, item.kind, item.place)),
+                    None => return given_up,
+                },
+            }
+        }
+    }
+
+    /// What is best at a state that is in place and not the last.
+    fn decide(&self, at: u64) -> Decision {
+        let (end, certain) = (self.end, self.all_free());
+        let free = certain.saturating_add(self.sizes.slack());
         let bytes = self.sizes.of(at);
         let room = self.place_for(at, bytes);
         if let Some(place) = room.or_else(|| self.chain_ends(at)).filter(|_| self.starts_chain(at))
         {
-            return self.keep(at, &[Data::Deps], place);
+            return Decision::Keep(&[Data::Deps], place);
         }
         // Behind a step whose dependencies are kept, the next state is kept too: from the restart data
         // below it would be far.
@@ -374,13 +453,10 @@ impl Budget {
         if let Some(place) =
             room.filter(|_| goes_on).or_else(|| self.chain_ends(at)).filter(|_| chained)
         {
-            return self.keep(at, &[Data::Deps], place);
+            return Decision::Keep(&[Data::Deps], place);
         }
-        if chained
-            && room.is_none()
-            && let Some(action) = self.shorten_chain(at, bytes)
-        {
-            return action;
+        if chained && room.is_none() && self.shortens_chain(at, bytes) {
+            return Decision::Shorten;
         }
         if !chained || room.is_none() {
             let below = self.items.iter().rev().find(|item| item.kind == Data::Restart);
@@ -388,28 +464,28 @@ impl Budget {
             let from = if below == Some(at) { at + 1 } else { at };
             let (next, _) = self.estimate.next_state(below, from, end, free, &self.sizes);
             if next > at {
-                return self.advance(at, next);
+                return Decision::Advance(next);
             }
         }
         // Kept now: as restart data, or as the dependencies of its step.
         let first = self.items.is_empty().then_some(Place::Memory);
-        let Some(place) = room.or(first) else { return self.advance(at, at + 1) };
+        let Some(place) = room.or(first) else { return Decision::Advance(at + 1) };
         let rest = free.saturating_sub(bytes);
         if room.is_none() || self.estimate.kind(at, end, rest, &self.sizes).is_some() {
-            return self.keep(at, &[Data::Restart], place);
+            return Decision::Keep(&[Data::Restart], place);
         }
         // Without restart data below, dependencies alone must fit for certain.
         if chained
             || self.items.iter().any(|item| item.kind == Data::Restart)
             || self.estimate.all_fit(at, end, certain, &self.sizes, false)
         {
-            return self.keep(at, &[Data::Deps], place);
+            return Decision::Keep(&[Data::Deps], place);
         }
         let hopeful = self.estimate.all_fit(at, end, certain, &self.sizes, true);
         if self.single || !hopeful || bytes.saturating_mul(2) > certain {
-            return self.keep(at, &[Data::Restart], place);
+            return Decision::Keep(&[Data::Restart], place);
         }
-        self.keep(at, &[Data::Restart, Data::Deps], place)
+        Decision::Keep(&[Data::Restart, Data::Deps], place)
     }
 
     /// Whether to keep the dependencies of a step whose restart data are kept too, in the hope that those of all
@@ -435,9 +511,13 @@ impl Budget {
         })
     }
 
-    /// Where dependencies have been kept up to this state, and it does not fit: gives up the newest of them, if
-    /// restart data here are worth more.
-    fn shorten_chain(&mut self, at: u64, bytes: u64) -> Option<Action> {
+    /// Where dependencies have been kept up to this state, and it does not fit: whether to give up the newest of
+    /// them, because restart data here are worth more.
+    fn shortens_chain(&self, at: u64, bytes: u64) -> bool {
+        self.gain_of_a_shorter_chain(at, bytes).is_some_and(|gain| gain > 0)
+    }
+
+    fn gain_of_a_shorter_chain(&self, at: u64, bytes: u64) -> Option<u64> {
         let newest = *self.items.last()?;
         let below = self.items.iter().rev().find(|item| item.kind == Data::Restart)?.step;
         let free = self.all_free();
@@ -457,11 +537,7 @@ impl Budget {
         let (_, onwards) = estimate.next_state(Some(at), at + 1, end, rest, sizes);
         let shortened =
             1 + onwards + estimate.again(below, first, at, rest.saturating_add(bytes), sizes);
-        if shortened >= as_it_is || first == at {
-            return None;
-        }
-        let Item { step, place: from, kind: what, .. } = self.items.pop()?;
-        Some(Action::Move { step, what, from, to: Place::Nowhere })
+        (first < at).then(|| as_it_is.saturating_sub(shortened))
     }
 
     /// Where the last state before the recorded one would go if the restart data below are given up for it.

@@ -45,6 +45,13 @@ impl Sizes {
         }
     }
 
+    /// Nothing is known any more.
+    pub(crate) fn forget(&mut self) {
+        self.known.clear();
+        self.predicted.fill(self.raw);
+        self.add_up();
+    }
+
     /// The size of a state, as far as one can tell.
     pub fn of(&self, step: u64) -> u64 {
         self.known
@@ -60,13 +67,16 @@ impl Sizes {
         let recent = self.known.values().rev().take(8);
         let (least, most) = recent.fold((u64::MAX, 0), |(a, b), &x| (a.min(x), b.max(x)));
         match self.known.len() {
-            0 => 0,
-            1 if most == self.raw => 0,
-            1 => most / 4,
+            0 | 1 => 0,
             _ if most - least <= most / 64 => most - least,
             2..6 => most / 6,
             _ => (most - least) / 3,
         }
+    }
+
+    /// Whether states may have other sizes than those that are known: filters make them smaller than they are.
+    pub(crate) fn may_vary(&self) -> bool {
+        self.known.values().any(|&bytes| bytes != self.raw)
     }
 
     /// Whether the state has been encoded.

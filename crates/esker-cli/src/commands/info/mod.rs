@@ -1,13 +1,16 @@
 //! `esker info`: what a person wants to see of a file first.
 
+mod checkpoints;
 mod chunks;
 pub(super) mod facts;
 mod mpi;
 pub(super) mod text;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use esker::Dataset;
+use esker_store::{LocalStore, Store};
 use esker_tools::stats;
 
 use super::opening;
@@ -27,9 +30,10 @@ Examples:
   esker info --stats run.nc             with the range, mean and gaps of the values
   esker info --stats --vars tas run.nc  of one variable
   esker info --json run.nc | jq '.variables[].name'
+  esker info run.chk                    an adjoint run: its steps, state and checkpoints
   esker info --mpi                      which MPI is used here, or why none")]
 pub(super) struct Arguments {
-    /// The netCDF file
+    /// The netCDF file, container or folder of an adjoint run
     #[arg(required_unless_present = "mpi")]
     file: Option<PathBuf>,
     /// Show which MPI was found, or why none, instead of a file
@@ -58,6 +62,10 @@ impl Arguments {
 
 pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     let Some(file) = &arguments.file else { return mpi::run(arguments.json, screen) };
+    let store: Arc<dyn Store> = Arc::new(LocalStore);
+    if esker_adjoint::is_checkpoints(&store, file).map_err(|error| Failure::file(file, error))? {
+        return checkpoints::run(&store, file, arguments.json, screen);
+    }
     let dataset = opening::open(file)?;
     let fail = |error: esker::Error| Failure::file(file, error);
     let vars = opening::variables(file, &dataset, &arguments.vars)?;

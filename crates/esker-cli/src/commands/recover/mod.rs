@@ -1,11 +1,13 @@
 //! `esker recover`: what a killed program wrote and did not get to promise.
 
+mod checkpoints;
 mod container;
 mod file;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use esker_store::LocalStore;
+use esker_store::{LocalStore, Store};
 
 use crate::failure::{Ended, Failure};
 use crate::terminal::Screen;
@@ -22,6 +24,10 @@ A container: everything is read and compared with its checksums. What is whole a
 committed, and what was committed and is not damaged, become a new version; nothing that is there
 is changed. Do not run it while a program writes to the container.
 
+The folder of an adjoint run (RUN.chk): every checkpoint is read and compared with its checksums. What
+is damaged or was never finished is removed; a resumed run computes it again. Refused while a program
+runs with it.
+
 What is damaged is told with its place, and the rest is recovered. It can be done again.
 
 Exit codes: 0 nothing is missing, 1 something that a version had, or that had been promised, is
@@ -32,9 +38,10 @@ Examples:
   esker recover run.nc --dir n1 --dir n2      of several nodes, brought together
   esker recover run.esk                       a container, after a crash
   esker recover run.esk --dry-run             only say what would be done
+  esker recover run.chk                       an adjoint run, before it is resumed
   esker recover run.esk --json                every damage with its place, for a program")]
 pub(super) struct Arguments {
-    /// The file or container
+    /// The file, container or folder of an adjoint run
     #[arg(value_name = "FILE")]
     path: PathBuf,
     /// A directory with logs of a file; may be given several times
@@ -61,6 +68,10 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     let path = &arguments.path;
     let versions = path.join("versions");
+    let store: Arc<dyn Store> = Arc::new(LocalStore);
+    if esker_adjoint::is_checkpoints(&store, path).map_err(|error| Failure::file(path, error))? {
+        return checkpoints::run(&store, arguments, screen);
+    }
     let is_container = esker::is_container(&LocalStore, path);
     match is_container.map_err(|error| Failure::file(path, error))? || versions.is_dir() {
         true => container::run(arguments, screen),

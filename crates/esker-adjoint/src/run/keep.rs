@@ -1,0 +1,231 @@
+//! A checkpoint is made: encoded beside the model, weighed with all ranks, put where there is room.
+
+use std::time::{Duration, Instant};
+
+use esker_comm::{ReduceOp, Reduction};
+use esker_format::ExternalType;
+
+use super::Runner;
+use crate::error::{AdjointError, Result};
+use crate::lane::Promise;
+use crate::model::Layout;
+use crate::schedule::{Costs, Data, Place, Schedule, ScheduleError};
+use crate::segment::{self, Kind, Snapshot, Unsealed};
+use crate::tiers::Key;
+
+/// A state that is being encoded beside the model.
+pub(super) struct Encoding {
+    key: Key,
+    depth: u32,
+    raw: u64,
+    done: Promise<(Result<Vec<u8>>, Option<Snapshot>, Duration)>,
+}
+
+fn nanos(time: Option<Duration>) -> u64 {
+    time.map_or(0, |time| time.as_nanos().min(u128::from(u64::MAX)) as u64)
+}
+
+/// The first element of a state that is not finite.
+fn not_finite<'s>(arrays: impl Iterator<Item = (&'s Layout, &'s [u8])>, step: u64) -> Result<()> {
+    for (layout, bytes) in arrays {
+        let found = match layout.ty {
+            ExternalType::Double => bytes
+                .as_chunks::<8>()
+                .0
+                .iter()
+                .position(|bytes| !f64::from_ne_bytes(*bytes).is_finite()),
+            ExternalType::Float => bytes
+                .as_chunks::<4>()
+                .0
+                .iter()
+                .position(|bytes| !f32::from_ne_bytes(*bytes).is_finite()),
+            _ => None,
+        };
+        if let Some(element) = found {
+            return Err(AdjointError::NotFinite { array: layout.name.clone(), step, element });
+        }
+    }
+    Ok(())
+}
+
+impl Runner<'_> {
+    /// How many bytes the initial state has when it is encoded, the most of all ranks.
+    pub(super) fn first_size(&mut self) -> Result<u64> {
+        let (title, filters) = (self.tiers.title(&(0, Kind::Restart)), self.filters.clone());
+        let arrays = self.model.state();
+        let encoded = if filters.leave_alone(&arrays) {
+            Ok(Unsealed::copy(&title, &arrays).seal())
+        } else {
+            let mut snapshot = Snapshot::default();
+            snapshot.take(&arrays);
+            segment::encode(&title, &snapshot, |l| filters.for_layout(l), &mut self.scratch)
+        };
+        let mut told =
+            [u64::from(encoded.is_err()), encoded.as_ref().map_or(0, |bytes| bytes.len() as u64)];
+        self.comm.all_reduce(Reduction::U64(&mut told), ReduceOp::Max)?;
+        match encoded {
+            Ok(_) if told[0] > 0 => Err(AdjointError::OtherRank { at: "first state".into() }),
+            Ok(_) => Ok(told[1]),
+            Err(error) => {
+                self.told = true;
+                Err(error)
+            }
+        }
+    }
+
+    /// Copies arrays of the model and lets them be encoded beside it.
+    pub(super) fn encode(&mut self, key: Key, depth: u32) -> Encoding {
+        let begin = Instant::now();
+        // What has gone through more checkpoints than planned must not lose again.
+        let may_lose = depth < self.depth;
+        let filters = if may_lose { self.filters.clone() } else { self.exact.clone() };
+        let (title, check) = (self.tiers.title(&key), self.options.check_finite);
+        let of_deps = key.1 == Kind::Deps && self.model.has_deps();
+        let arrays = if of_deps { self.model.deps() } else { self.model.state() };
+        let raw = arrays.iter().map(|array| array.bytes.len() as u64).sum();
+        let done = if filters.leave_alone(&arrays) {
+            let copied = Unsealed::copy(&title, &arrays);
+            self.coder.submit(move |_| {
+                let begin = Instant::now();
+                let checked = if check { not_finite(copied.arrays(), title.step) } else { Ok(()) };
+                (checked.map(|()| copied.seal()), None, begin.elapsed())
+            })
+        } else {
+            let mut snapshot = self.spare.pop().unwrap_or_default();
+            snapshot.take(&arrays);
+            self.coder.submit(move |scratch| {
+                let begin = Instant::now();
+                let checked =
+                    if check { not_finite(snapshot.arrays(), title.step) } else { Ok(()) };
+                let encoded = checked.and_then(|()| {
+                    segment::encode(&title, &snapshot, |l| filters.for_layout(l), scratch)
+                });
+                (encoded, Some(snapshot), begin.elapsed())
+            })
+        };
+        self.report.waited += begin.elapsed();
+        Encoding { key, depth: depth + 1, raw, done }
+    }
+
+    /// Waits for an encoded state and keeps it, where the plan and all ranks want it.
+    pub(super) fn commit(
+        &mut self,
+        schedule: &mut dyn Schedule,
+        encoding: Encoding,
+        place: Place,
+    ) -> Result<()> {
+        let Encoding { key, depth, raw, done } = encoding;
+        let begin = Instant::now();
+        let gone = || AdjointError::Model { call: "a thread".into(), message: "it ended".into() };
+        let (encoded, snapshot, time) = done.wait().ok_or_else(gone)?;
+        self.report.bytes[0] += raw;
+        self.spare.clear();
+        self.spare.extend(snapshot);
+        self.encode_time = Some(time);
+        let bytes = encoded?;
+        self.report.bytes[1] += bytes.len() as u64;
+        self.tiers.settle()?;
+        let full = self.tiers.has_become_full();
+        let stranded = self.tiers.stranded().map_or(0, |key| key.0 + 1);
+        let mut told = [
+            0,
+            bytes.len() as u64,
+            u64::from(full),
+            stranded,
+            nanos(self.step_time),
+            nanos(self.encode_time),
+            nanos(self.decode_time),
+            nanos(self.tiers.write_time),
+            nanos(self.tiers.read_time),
+        ];
+        self.reduce(&mut told)?;
+        let step = key.0;
+        let largest = told[1];
+        let data = if key.1 == Kind::Deps { Data::Deps } else { Data::Restart };
+        let mut target = place;
+        if let Some(plan) = schedule.budget() {
+            let seconds = |i: usize| told[i] as f64 * 1e-9;
+            if self.options.measure && told[7] > 0 && told[4] > 0 {
+                let costs = Costs {
+                    step: seconds(4),
+                    encode: seconds(5),
+                    decode: seconds(6),
+                    write: seconds(7),
+                    read: if told[8] > 0 { seconds(8) } else { seconds(7) },
+                };
+                plan.set_costs(costs);
+            }
+            if told[2] > 0 {
+                if told[3] > 1 {
+                    // Lost on one rank, given up on all. The first is never lost in this way.
+                    let lost = (told[3] - 1, Kind::Restart);
+                    plan.lost(lost.0, Data::Restart);
+                    self.tiers.drop_key(&lost)?;
+                    self.depths.remove(&lost);
+                }
+                plan.limit(Place::Disk, plan.used()[1]);
+            }
+            let outcome = plan.encoded(step, data, largest)?;
+            for (step, data, _) in outcome.given_up {
+                let kind = if data == Data::Deps { Kind::Deps } else { Kind::Restart };
+                self.tiers.drop_key(&(step, kind))?;
+            }
+            target = outcome.place;
+        } else {
+            target = self.room_for(step, largest, target)?;
+        }
+        if target != Place::Nowhere {
+            self.depths.insert(key, depth);
+            self.report.stored[usize::from(target == Place::Disk)] += 1;
+            self.tiers.keep(key, target, bytes, false)?;
+            if step == 0 && target == Place::Disk {
+                self.secure_first(schedule, &key)?;
+            }
+        }
+        self.report.waited += begin.elapsed();
+        Ok(())
+    }
+
+    /// The first is what all others are computed from: it is whole before anything else happens. If the disk of a rank
+    /// does not take it, it stays in memory on all.
+    pub(super) fn secure_first(&mut self, schedule: &mut dyn Schedule, key: &Key) -> Result<()> {
+        self.tiers.settle()?;
+        let mut told = [0; 9];
+        told[1] = u64::from(self.tiers.stranded() == Some(*key));
+        self.reduce(&mut told)?;
+        if told[1] == 0 {
+            return Ok(());
+        }
+        self.tiers.has_become_full();
+        self.tiers.rescue(key)?;
+        let (used, limits) = (self.tiers.used(), self.tiers.limits);
+        if let Some(plan) = schedule.budget() {
+            plan.moved(key.0, Data::Restart, Place::Memory);
+            plan.limit(Place::Disk, 0);
+        }
+        if used[0] > limits[0] {
+            let [memory, disk] = limits;
+            let bytes = used[0];
+            return Err(ScheduleError::BelowOneState { step: 0, bytes, memory, disk }.into());
+        }
+        Ok(())
+    }
+
+    /// Where a checkpoint of a plan of slots fits; all ranks have the same bytes in use, or fewer.
+    pub(super) fn room_for(&self, step: u64, bytes: u64, wanted: Place) -> Result<Place> {
+        let (used, limits) = (self.tiers.used(), self.tiers.limits);
+        let left = [limits[0].saturating_sub(used[0]), limits[1].saturating_sub(used[1])];
+        let on_disk = self.tiers.folder.is_some() && !self.tiers.disk_is_full;
+        let order = match wanted {
+            Place::Disk => [(Place::Disk, left[1], on_disk), (Place::Memory, left[0], true)],
+            _ => [(Place::Memory, left[0], true), (Place::Disk, left[1], on_disk)],
+        };
+        let found = order.into_iter().find(|(_, left, there)| *there && bytes <= *left);
+        found.map(|(place, ..)| place).ok_or(AdjointError::OverBudget {
+            step,
+            bytes,
+            memory: left[0],
+            disk: left[1],
+        })
+    }
+}
