@@ -6,7 +6,7 @@ use std::sync::Arc;
 use esker::graph::GraphSet;
 use esker::{Alignment, Dataset, Define, Error, FillMode, Schema, VarId, Variable, Version};
 use esker_comm::{Communicator, Message, ReduceOp, Reduction};
-use esker_format::name;
+use esker_format::{DataLayout, name};
 
 use crate::codes::*;
 use crate::graph_ids::GraphIds;
@@ -54,6 +54,8 @@ pub(crate) struct File {
     pub(crate) hinted: Aligns,
     /// What the last `enddef` used.
     pub(crate) aligns: Aligns,
+    /// Where the last `enddef` since the file was opened kept the record section, with records or without.
+    pub(crate) kept_for_records: u64,
     /// Hints of the program and the environment.
     pub(crate) info: Vec<(String, String)>,
     /// A posted put of at most so many bytes is copied when it is posted.
@@ -189,6 +191,7 @@ impl File {
         self.no_fill.resize(define.schema().vars.len(), true);
         match define.enddef() {
             Ok(dataset) => {
+                self.kept_for_records = DataLayout::kept_for_records(dataset.header(), &align);
                 // Rank 0 writes it.
                 if self.comm.rank() == 0 {
                     self.put_size += dataset.header().layout.header_len;
@@ -232,6 +235,7 @@ impl File {
             records,
             header_room,
             record_room,
+            records_from: self.kept_for_records,
             never_back: true,
         })
     }
