@@ -109,6 +109,7 @@ mod tree;
 mod window;
 mod wire;
 mod writer;
+mod young;
 
 pub use access::Outcomes;
 pub use base::read_header_noting;
@@ -146,3 +147,4 @@ pub use request::{RequestId, Requests};
 pub use selection::Selection;
 pub use sound::overlap;
 pub use writer::require_unwritten;
+pub use young::Survives;

@@ -124,7 +124,7 @@ fn hints_are_told_as_they_were_given_and_those_without_effect_in_a_sentence() {
         let quiet = place.succeeds(&mpi, 4, &[], &program, &[]);
         assert!(!quiet.contains("pnetcdf:"), "{quiet}");
         let said = place.succeeds(&mpi, 1, &["ESKER_VERBOSE=1"], &program, &[]);
-        for hint in ["nc_driver=gio", "file_striping=inherit"] {
+        for hint in ["nc_driver=gio"] {
             let sentence = format!("pnetcdf: the hint {hint} is known, and has no effect here");
             assert!(said.contains(&sentence), "{said}");
         }
