@@ -3,11 +3,13 @@
 
 mod cdl;
 mod classes;
+mod cmake;
 mod compilers;
 mod every_procedure;
 mod fortran;
 mod interface;
 mod launchers;
+mod layouts;
 mod newer;
 mod place;
 mod programs;
