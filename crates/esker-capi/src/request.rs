@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use esker::{Dataset, MemoryLayout, MemoryType, Requests, Selection, VarId, values};
 use esker_comm::mpi::{Datatype, Element};
 use esker_format::ConversionRules;
+use esker_format::runs::advance;
 
 use crate::codes::*;
 use crate::file::File;
@@ -404,13 +405,7 @@ fn gather(source: &[u8], size: usize, counts: &[u64], imap: &[i64]) -> Vec<u8> {
         let place: i64 = index.iter().zip(imap).map(|(i, step)| *i as i64 * step).sum();
         let at = (place - low) as usize * size;
         out.extend_from_slice(source.get(at..at + size).unwrap_or(&[0; 8][..size]));
-        for d in (0..counts.len()).rev() {
-            index[d] += 1;
-            if index[d] < counts[d] {
-                break;
-            }
-            index[d] = 0;
-        }
+        advance(&mut index, counts);
     }
     out
 }

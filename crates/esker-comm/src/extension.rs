@@ -27,6 +27,17 @@ pub enum Disagreement<E: Debug + Display> {
     Comm(#[from] CommError),
 }
 
+impl<E: Debug + Display + From<CommError>> Disagreement<E> {
+    /// As one error: this rank's own, if it failed too; otherwise what `other` makes of the rank that did and its words.
+    pub fn into_error(self, other: impl FnOnce(usize, String) -> E) -> E {
+        match self {
+            Disagreement::Failed { own: Some(error), .. } => error,
+            Disagreement::Failed { rank, message, own: None } => other(rank, message),
+            Disagreement::Comm(error) => error.into(),
+        }
+    }
+}
+
 /// Operations that every [`Communicator`] has because they are made of the trait's own.
 /// All are collective.
 pub trait CommunicatorExt: Communicator {
@@ -36,11 +47,27 @@ pub trait CommunicatorExt: Communicator {
         &self,
         outcome: std::result::Result<T, E>,
     ) -> std::result::Result<T, Disagreement<E>> {
-        let mine = if outcome.is_ok() { u64::MAX } else { self.rank() as u64 };
-        let lowest = self.min_u64(mine)?;
+        self.agree_with(outcome, [0; 0]).map(|(value, [])| value)
+    }
+
+    /// The same, with the largest of each of the ranks' numbers, in the same reduction.
+    fn agree_with<T, E: Debug + Display, const N: usize>(
+        &self,
+        outcome: std::result::Result<T, E>,
+        mut numbers: [u64; N],
+    ) -> std::result::Result<(T, [u64; N]), Disagreement<E>> {
+        // The lowest rank as the largest complement, which no rank has that is 0.
+        let mut failed = [if outcome.is_ok() { 0 } else { !(self.rank() as u64) }];
+        if self.size() > 1 {
+            let mut values = [&failed[..], &numbers[..]].concat();
+            self.all_reduce(Reduction::U64(&mut values), ReduceOp::Max)?;
+            failed.copy_from_slice(&values[..1]);
+            numbers.copy_from_slice(&values[1..]);
+        }
         match outcome {
-            Ok(value) if lowest == u64::MAX => Ok(value),
+            Ok(value) if failed == [0] => Ok((value, numbers)),
             outcome => {
+                let lowest = !failed[0];
                 let own = outcome.err();
                 let words = own.as_ref().map(|e| e.to_string()).unwrap_or_default();
                 let rank = lowest as usize;

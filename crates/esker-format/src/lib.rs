@@ -38,6 +38,7 @@ pub mod inside;
 mod journal;
 pub mod log;
 pub mod name;
+pub mod runs;
 mod schema;
 mod types;
 pub mod values;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use esker_comm::{CommError, Communicator, CommunicatorExt, Disagreement};
+use esker_comm::{CommError, Communicator, CommunicatorExt};
 
 /// The outcome of a call.
 pub type Result<T, E = ModelError> = std::result::Result<T, E>;
@@ -71,14 +71,6 @@ impl ModelError {
 
 /// Collective: the outcome of all ranks, which is a failure if any rank failed.
 pub(crate) fn agree<T>(comm: &dyn Communicator, outcome: Result<T>) -> Result<T> {
-    if comm.size() == 1 {
-        return outcome;
-    }
-    comm.agree(outcome).map_err(|disagreement| match disagreement {
-        Disagreement::Failed { own: Some(error), .. } => error,
-        Disagreement::Failed { rank, message, own: None } => {
-            ModelError::OtherRank { rank, message }
-        }
-        Disagreement::Comm(error) => error.into(),
-    })
+    let other = |rank, message| ModelError::OtherRank { rank, message };
+    comm.agree(outcome).map_err(|disagreement| disagreement.into_error(other))
 }

@@ -37,7 +37,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 
 use esker::{Communicator, Dataset, Error, Header, Hints, OpenOptions, SelfComm};
-use esker_comm::{CommunicatorExt, Disagreement, Message};
+use esker_comm::{CommunicatorExt, Message};
 use esker_store::{Access, Draft, File, LocalStore, Store, StoreError, shown_path};
 
 use crate::Progress;
@@ -242,13 +242,8 @@ fn cores() -> usize {
 
 /// Collective: the outcome of all.
 fn agree<T>(comm: &dyn Communicator, outcome: Result<T>) -> Result<T> {
-    comm.agree(outcome).map_err(|disagreement| match disagreement {
-        Disagreement::Failed { own: Some(error), .. } => error,
-        Disagreement::Failed { rank, message, own: None } => {
-            Error::OtherRank { rank, message }.into()
-        }
-        Disagreement::Comm(error) => error.into(),
-    })
+    let other = |rank, message| Error::OtherRank { rank, message }.into();
+    comm.agree(outcome).map_err(|disagreement| disagreement.into_error(other))
 }
 
 /// What this rank copies: a share that begins at a multiple of the block of most file systems.

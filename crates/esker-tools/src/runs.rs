@@ -1,5 +1,7 @@
 //! The bytes of a hyperslab of one variable: runs of equal length at regular distances.
 
+use esker_format::runs::Pattern;
+
 /// Which indices of one dimension: `count` of them from `start` in steps of `stride`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Along {
@@ -15,46 +17,34 @@ impl Along {
     }
 }
 
-/// Runs of `len` bytes, at offsets from the variable's first byte.
+/// Its runs, at offsets from the variable's first byte.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Runs {
-    base: u64,
-    len: u64,
-    /// How often and at which distance, slowest first.
-    levels: Vec<(u64, u64)>,
-}
+pub(crate) struct Runs(Pattern);
 
 impl Runs {
     /// The runs of a hyperslab of an array of this shape with elements of `size` bytes.
     pub(crate) fn new(size: u64, shape: &[u64], along: &[Along]) -> Runs {
-        let (mut base, mut len, mut step) = (0, size, size);
-        let mut levels: Vec<(u64, u64)> = Vec::new();
+        let (mut base, mut step) = (0, size);
+        let mut dims = Vec::with_capacity(along.len());
         for (extent, along) in shape.iter().zip(along).rev() {
             base += along.start * step;
-            let distance = along.stride * step;
-            match levels.last_mut() {
-                _ if along.count == 1 => {}
-                None if distance == len => len *= along.count,
-                Some((count, inner)) if distance == *count * *inner => *count *= along.count,
-                _ => levels.push((along.count, distance)),
-            }
+            dims.push((along.count, along.stride * step));
             step = step.saturating_mul(*extent);
         }
-        levels.reverse();
-        Runs { base, len, levels }
+        Runs(Pattern::new(base, size, dims.into_iter().rev()))
     }
 
     /// How many bytes all runs have.
     pub(crate) fn bytes(&self) -> u64 {
-        self.len * self.levels.iter().map(|(count, _)| count).product::<u64>()
+        self.0.run_len() * self.0.run_count()
     }
 
     /// From the first byte of the first run to the last byte of the last.
     pub(crate) fn span(&self) -> u64 {
-        if self.bytes() == 0 {
-            return 0;
+        match self.bytes() {
+            0 => 0,
+            _ => self.0.end() - self.0.first(),
         }
-        self.len + self.levels.iter().map(|(count, step)| (count - 1) * step).sum::<u64>()
     }
 
     /// How much is worth reading at once where one of the runs is wanted: all, when most of
@@ -62,7 +52,7 @@ impl Runs {
     pub(crate) fn ahead(&self) -> u64 {
         const CLOSE: u64 = 64 << 10;
         const PAGE: u64 = 4 << 10;
-        let distance = self.levels.last().map_or(0, |(_, step)| *step);
+        let distance = self.0.levels().last().map_or(0, |(_, step)| *step);
         match self.bytes().saturating_mul(4) >= self.span() {
             true => self.span().max(CLOSE),
             false if distance <= CLOSE => CLOSE,
@@ -77,28 +67,15 @@ impl Runs {
         most: u64,
         mut each: impl FnMut(u64, u64) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut left = self.levels.iter().map(|(count, _)| count).product::<u64>();
-        if self.len == 0 {
+        if self.bytes() == 0 {
             return Ok(());
         }
-        let mut index = vec![0; self.levels.len()];
-        let mut offset = self.base;
-        while left > 0 {
-            let mut done = 0;
-            while done < self.len {
-                let n = (self.len - done).min(most);
-                each(offset + done, n)?;
-                done += n;
-            }
-            left -= 1;
-            for (index, (count, step)) in index.iter_mut().zip(&self.levels).rev() {
-                *index += 1;
-                if *index < *count {
-                    offset += step;
-                    break;
-                }
-                offset -= (*count - 1) * step;
-                *index = 0;
+        for (_, run) in self.0.runs_after(0) {
+            let mut at = run.offset;
+            while at < run.end() {
+                let n = (run.end() - at).min(most);
+                each(at, n)?;
+                at += n;
             }
         }
         Ok(())

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use esker_comm::{ReduceOp, Reduction};
 use esker_format::{Header, VarId, Variable, values};
 use esker_store::File;
 
@@ -180,7 +179,7 @@ impl Dataset {
             }
             let is_over = self.burst.as_mut().is_some_and(|burst| burst.is_over(&self.base));
             let metadata = self.container.as_ref().map_or(0, |c| c.standing().metadata);
-            let agreed = self.agree_with(appended, [self.records, is_over.into(), metadata]);
+            let agreed = self.base.agree_with(appended, [self.records, is_over.into(), metadata]);
             report.phases.agree += clock.elapsed();
             self.report = report;
             let metadata;
@@ -301,27 +300,6 @@ impl Dataset {
             (Some(burst), _) => burst.see(self.records),
             (None, seen) => Ok(seen.clone()),
         }
-    }
-
-    /// The outcome of all ranks and the largest of each of their numbers, in one reduction.
-    /// Collective.
-    pub(crate) fn agree_with<const N: usize>(
-        &self,
-        outcome: Result<()>,
-        mut numbers: [u64; N],
-    ) -> Result<[u64; N]> {
-        let comm = &self.base.comm;
-        if comm.size() == 1 {
-            return outcome.map(|()| numbers);
-        }
-        let mut largest = numbers.to_vec();
-        largest.push(outcome.is_err().into());
-        comm.all_reduce(Reduction::U64(&mut largest), ReduceOp::Max)?;
-        if largest.pop() > Some(0) {
-            self.base.agree(outcome)?;
-        }
-        numbers.copy_from_slice(&largest);
-        Ok(numbers)
     }
 }
 

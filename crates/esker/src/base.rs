@@ -5,7 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use esker_comm::{Communicator, CommunicatorExt, Disagreement, Message};
+use esker_comm::{Communicator, CommunicatorExt, Message};
 use esker_format::{Alignment, DecodeError, Decoded, Fault, Header, HeaderJournal, HeaderState};
 use esker_store::{File, Store};
 
@@ -95,6 +95,15 @@ impl Base {
         agree(&*self.comm, outcome)
     }
 
+    /// The same, and the largest of each of the ranks' numbers, in one reduction. Collective.
+    pub(crate) fn agree_with<const N: usize>(
+        &self,
+        outcome: Result<()>,
+        numbers: [u64; N],
+    ) -> Result<[u64; N]> {
+        agree_with(&*self.comm, outcome, numbers).map(|((), numbers)| numbers)
+    }
+
     /// Collective: rank 0 acts, and everyone learns whether it could.
     pub(crate) fn by_root<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
         let outcome = if self.is_root() { act().map(Some) } else { Ok(None) };
@@ -160,14 +169,17 @@ impl Base {
 
 /// Collective: the outcome of all ranks, which is a failure if any rank failed.
 pub(crate) fn agree<T>(comm: &dyn Communicator, outcome: Result<T>) -> Result<T> {
-    if comm.size() == 1 {
-        return outcome;
-    }
-    comm.agree(outcome).map_err(|disagreement| match disagreement {
-        Disagreement::Failed { own: Some(error), .. } => error,
-        Disagreement::Failed { rank, message, own: None } => Error::OtherRank { rank, message },
-        Disagreement::Comm(error) => error.into(),
-    })
+    agree_with(comm, outcome, []).map(|(value, [])| value)
+}
+
+/// The same, with the largest of each of the ranks' numbers, in the same reduction.
+pub(crate) fn agree_with<T, const N: usize>(
+    comm: &dyn Communicator,
+    outcome: Result<T>,
+    numbers: [u64; N],
+) -> Result<(T, [u64; N])> {
+    let other = |rank, message| Error::OtherRank { rank, message };
+    comm.agree_with(outcome, numbers).map_err(|disagreement| disagreement.into_error(other))
 }
 
 /// Collective: rank 0's parts for everyone.

@@ -4,7 +4,7 @@
 //! of them cost ten times as much as the elements. As long as nothing else lies between them they stay
 //! together, here and on the wire, and a loop for the length of the run gathers or scatters them.
 
-use crate::pattern::Run;
+use esker_format::runs::Run;
 
 /// `runs` runs of `len` bytes in the file, one every `step` bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

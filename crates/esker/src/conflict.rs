@@ -5,8 +5,9 @@
 
 use esker_comm::{Communicator, CommunicatorExt, Message};
 
+use esker_format::runs::Run;
+
 use crate::error::{Error, Result};
-use crate::pattern::Run;
 use crate::plan::{Overlap, Plan};
 use crate::wire::{self, RunList};
 

@@ -51,10 +51,11 @@
 //! to read a [`Report`].
 //!
 //! The road of a write, which is also the order to read the modules in: `access` queues it as
-//! a `request`, whose `selection` is checked and becomes patterns (`pattern`); a wait (`engine`) makes
+//! a `request`, whose `selection` is checked and becomes patterns (`esker_format::runs`); a wait (`engine`) makes
 //! a `plan` of all of them, the `strategy` decides, and the pieces go `direct` to the store or by
 //! `exchange` (with `wire` for messages and `window` for what an owner holds). A header reaches
 //! the file in `commit`.
+
 #![forbid(unsafe_code)]
 
 mod access;
@@ -92,7 +93,6 @@ mod moving;
 pub mod nearest;
 mod numbering;
 mod options;
-mod pattern;
 mod pending;
 mod plan;
 mod reading;

@@ -11,8 +11,9 @@
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use esker_format::runs::{Pattern, Run};
+
 use crate::comb::Comb;
-use crate::pattern::{Pattern, Run};
 use crate::taken::Taken;
 
 /// Where one request's elements are in the file.

@@ -6,11 +6,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use esker_format::runs::{Pattern, Run};
 use esker_format::{DimLen, Header, Schema, VarId, Variable};
 
 use crate::error::SelectionError;
 use crate::log::Parts;
-use crate::pattern::{Pattern, Run};
 use crate::plan::Extent;
 use crate::request::Gaps;
 

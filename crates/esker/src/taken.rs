@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
+use esker_format::runs::Run;
+
 use crate::comb::Comb;
 use crate::error::{Error, Result};
-use crate::pattern::Run;
 use crate::plan::{CombPiece, Piece};
 use crate::request::Request;
 use crate::window::Window;

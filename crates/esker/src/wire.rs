@@ -4,10 +4,10 @@
 //! before, the length, and how often the same distance and length repeat. A regular pattern is
 //! one triple, whatever its length; an irregular one costs three bytes or a few more a run.
 
+use esker_format::runs::Run;
 use esker_format::varint;
 
 use crate::comb::Comb;
-use crate::pattern::Run;
 
 /// Collects runs in ascending order; neighbours become one.
 #[derive(Debug)]

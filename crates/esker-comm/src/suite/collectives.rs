@@ -180,6 +180,21 @@ pub(super) fn agreement(t: &mut Trial<'_>) -> Result<(), Failure> {
         }
         outcome => return Err(format!("agreement on a failure: {outcome:?}").into()),
     }
+    let numbers = [t.rank as u64, (t.size - t.rank) as u64];
+    let largest = [t.size as u64 - 1, t.size as u64];
+    let agreed = t.comm.agree_with(Ok::<_, String>(()), numbers)?;
+    same!(agreed, ((), largest), "the largest numbers");
+    let last = if t.rank + 1 == t.size { Err("full".to_string()) } else { Ok(()) };
+    match t.comm.agree_with(last, numbers) {
+        Err(Disagreement::Failed { rank, message, .. }) => {
+            same!(
+                (rank, &message[..]),
+                (t.size - 1, "full"),
+                "the rank that failed, and its message"
+            );
+        }
+        outcome => return Err(format!("agreement on numbers and a failure: {outcome:?}").into()),
+    }
     Ok(())
 }
 

@@ -86,7 +86,7 @@ impl Dataset {
         let mut report = Report::default();
         let written = burst.pairs().iter_mut().try_for_each(|pair| pair.writer.flush(&mut report));
         let mine = [self.records, burst.has_entries().into()];
-        let [records, any] = self.agree_with(written, mine)?;
+        let [records, any] = self.base.agree_with(written, mine)?;
         self.records = records;
         let epoch = burst.epoch;
         burst.next_epoch();

@@ -4,11 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use esker_format::log::{BLOCK, Entry, Footprint, Frame};
+use esker_format::runs::{Pattern, Run};
 use esker_format::{Header, VarId, Variable};
 
 use super::chunks::{Shape, levels_of};
 use crate::chunked::Chunked;
-use crate::pattern::{Pattern, Run};
 use crate::plan::Extent;
 
 /// An entry, or as much of one as fits the memory of a round.

@@ -121,7 +121,7 @@ impl Dataset {
             while from < u64::MAX {
                 // As far as every rank's memory reaches.
                 let until = self.reach(&weights, from);
-                let [until] = self.agree_with(Ok(()), [!until])?;
+                let [until] = self.base.agree_with(Ok(()), [!until])?;
                 let part = from..!until;
                 from = part.end;
                 self.replay_pass(logs, Pass::Chunks(part), records, damaged)?;
@@ -213,7 +213,7 @@ impl Dataset {
             // A rank that has more in its log has not shown all of its last epoch yet.
             let until = if more { last.unwrap_or(0) } else { u64::MAX };
             let mine = [!first.unwrap_or(u64::MAX), last.unwrap_or(0), !until, more.into()];
-            let [low, high, until, more] = self.agree_with(loaded.map(drop), mine)?;
+            let [low, high, until, more] = self.base.agree_with(loaded.map(drop), mine)?;
             let (low, until) = (!low, !until);
             if low == u64::MAX {
                 break;
@@ -377,7 +377,7 @@ impl Dataset {
         let plan = Plan::new(requests.iter().map(|request| &request.extent));
         let Summary { first, end, bytes, .. } = plan.summary;
         let first = if bytes == 0 { u64::MAX } else { first };
-        let [low, end] = self.agree_with(Ok(()), [!first, end])?;
+        let [low, end] = self.base.agree_with(Ok(()), [!first, end])?;
         let first = !low;
         match first < end {
             true => conflict::ranks_meet(&*self.base.comm, &plan, (first, end)),
@@ -446,7 +446,7 @@ impl Dataset {
                 false => direct::write(file, &plan, requests, hints, report),
             }
         };
-        let [met] = self.agree_with(written, [met.into()])?;
+        let [met] = self.base.agree_with(written, [met.into()])?;
         if met == 0 {
             return Ok(());
         }

@@ -13,13 +13,13 @@ use esker_codec::Scratch;
 use esker_comm::Message;
 use esker_format::RangeReport;
 use esker_format::chunked::Entry;
+use esker_format::runs::Run;
 
 use super::heap::room_for;
 use super::once::Treat;
 use super::tables::{HeapFile, Trouble};
 use super::{ChunkId, Chunked};
 use crate::error::{Error, Result};
-use crate::pattern::Run;
 use crate::plan::{Overlap, Piece, Plan};
 use crate::request::Request;
 use crate::window::Window;

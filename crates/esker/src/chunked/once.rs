@@ -6,6 +6,7 @@
 //! it is written anew.
 
 use esker_format::chunked::{Entry, Grid};
+use esker_format::runs::advance;
 
 use super::Chunking;
 use crate::window::Window;
@@ -65,9 +66,9 @@ fn covers(grid: &Grid, number: u64, window: &Window, existing: u64) -> bool {
         if !window.has_all(window.start() + offset, row) {
             return false;
         }
-        let Some(d) = (0..at.len()).rev().find(|d| at[*d] + 1 < lengths[*d]) else { return true };
-        at[d] += 1;
-        at[d + 1..].fill(0);
+        if advance(&mut at, &lengths).is_none() {
+            return true;
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use std::vec::IntoIter;
 
 use esker_comm::{Message, ReduceOp, Reduction, Sending, Tag};
 use esker_format::chunked::Entry;
+use esker_format::runs::Run;
 
 use super::over::Overlay;
 use super::owners::{self, Assigned};
@@ -17,7 +18,6 @@ use super::{ChunkId, Chunked};
 use crate::dataset::Dataset;
 use crate::engine::{count, detach_extents};
 use crate::error::{Error, Result};
-use crate::pattern::Run;
 use crate::plan::{Extent, Overlap, Piece, Plan};
 use crate::report::{Report, Strategy};
 use crate::request::Request;

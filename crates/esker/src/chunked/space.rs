@@ -8,8 +8,8 @@ use std::ops::Range;
 
 use esker_format::VarId;
 use esker_format::chunked::Grid;
+use esker_format::runs::{Pattern, Run, advance};
 
-use crate::pattern::{Pattern, Run};
 use crate::plan::{Elements, Extent};
 use crate::selection::Slab;
 
@@ -155,10 +155,11 @@ impl Space {
             element_steps[d - 1] = element_steps[d] * slab.count[d];
         }
         let parts: Vec<Vec<Part>> = (0..slab.count.len()).map(|d| parts(grid, slab, d)).collect();
+        let lens: Vec<u64> = parts.iter().map(|list| list.len() as u64).collect();
         let mut at = vec![0; parts.len()];
         let mut any = false;
         loop {
-            let now = || parts.iter().zip(&at).map(|(list, i)| &list[*i]);
+            let now = || parts.iter().zip(&at).map(|(list, i)| &list[*i as usize]);
             let index: Vec<u64> = now().map(|p| p.chunk).collect();
             let mut address = self.address(ChunkId { var, number: grid.number(&index) })?;
             let is_within = within.contains(&address);
@@ -188,12 +189,9 @@ impl Space {
                 any = true;
                 extent.push_box(Pattern::of_levels(address, run, pattern_levels), elements);
             }
-            // The next combination, the last dimension fastest.
-            let Some(d) = (0..at.len()).rev().find(|d| at[*d] + 1 < parts[*d].len()) else {
+            if advance(&mut at, &lens).is_none() {
                 return Some(any);
-            };
-            at[d] += 1;
-            at[d + 1..].fill(0);
+            }
         }
     }
 }

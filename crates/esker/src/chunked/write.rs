@@ -137,7 +137,7 @@ impl Dataset {
         let units = touched(chunked, &extents);
         // Before anything is written.
         let sole = if self.base.is_root() { self.require_sole() } else { Ok(()) };
-        let [most_units] = self.agree_with(sole, [units.len() as u64])?;
+        let [most_units] = self.base.agree_with(sole, [units.len() as u64])?;
         if most_units == 0 {
             return Ok(());
         }

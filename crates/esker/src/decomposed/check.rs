@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use esker_format::VarId;
+use esker_format::runs::{Run, advance};
 
 use super::error::DecompositionError;
 use super::index::{Piece, SlabList, gaps, settle};
 use super::maps::{Elsewhere, Head, Map};
 use crate::dataset::Dataset;
 use crate::error::{Error, MemoryError, Result, SelectionError};
-use crate::pattern::Run;
 use crate::plan::{Extent, Shift, Single};
 use crate::request::Gaps;
 use crate::selection::{
@@ -514,17 +514,8 @@ impl<'a> Placing<'a> {
             let offset = (0..self.outer).map(place).sum::<u64>();
             let element = self.elements + places.len() as u64 * elements;
             places.push(Shift { offset, element });
-            let mut d = self.outer;
-            loop {
-                if d == 0 {
-                    return places;
-                }
-                d -= 1;
-                index[d] += 1;
-                if index[d] < outer.count[d] {
-                    break;
-                }
-                index[d] = 0;
+            if advance(&mut index, &outer.count[..self.outer]).is_none() {
+                return places;
             }
         }
     }

@@ -3,6 +3,8 @@
 //! Elements are numbered with the last dimension fastest. A block is known by the numbers of its
 //! first and its last element: they are its corners, in however many dimensions.
 
+use esker_format::runs::advance;
+
 /// The lengths of decomposed dimensions, slowest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Grid {
@@ -77,21 +79,14 @@ impl Grid {
         }
         let (low, high) = (self.coordinates(block.first), self.coordinates(block.last));
         let row = self.lens.len() - 1;
-        let mut at = low.clone();
+        let lens: Vec<u64> = (0..row).map(|d| high[d] - low[d] + 1).collect();
+        let (mut index, mut at) = (vec![0; row], low.clone());
         loop {
             each(self.number(&at), high[row] - low[row] + 1);
-            let mut d = row;
-            loop {
-                if d == 0 {
-                    return;
-                }
-                d -= 1;
-                if at[d] < high[d] {
-                    at[d] += 1;
-                    break;
-                }
-                at[d] = low[d];
+            if advance(&mut index, &lens).is_none() {
+                return;
             }
+            (0..row).for_each(|d| at[d] = low[d] + index[d]);
         }
     }
 }

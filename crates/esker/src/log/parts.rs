@@ -4,8 +4,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use esker_format::log::{ElementRun, Footprint, Records};
+use esker_format::runs::Pattern;
 
-use crate::pattern::Pattern;
 use crate::plan::{Extent, Single};
 
 /// Elements of a request that are one entry.

@@ -1,9 +1,9 @@
 //! The runs of a footprint by place, so that what falls into a range is found by a logarithm.
 
 use esker_format::log::{ElementRun, Footprint};
+use esker_format::runs::Pattern;
 
 use super::cut::shape_of;
-use crate::pattern::Pattern;
 
 /// A footprint that can be asked.
 #[derive(Debug)]

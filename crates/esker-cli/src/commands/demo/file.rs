@@ -8,7 +8,7 @@ use esker::{
     DimId, DimLen, ExternalType, Owner, Requests, Result, Selection, Values, VarId, Version,
 };
 
-use esker_comm::{CommunicatorExt, Disagreement};
+use esker_comm::CommunicatorExt;
 
 use super::sea::{Area, Grid, LAND};
 use super::waves::Fields;
@@ -155,11 +155,8 @@ fn block(area: &Area, record: Option<u64>) -> Selection {
 
 /// A rank that could not queue its part must not leave the others waiting for it. Collective.
 fn agree<T>(comm: &Arc<dyn Communicator>, queued: Result<T>) -> Result<T> {
-    comm.agree(queued).map_err(|disagreement| match disagreement {
-        Disagreement::Failed { own: Some(error), .. } => error,
-        Disagreement::Failed { rank, message, .. } => Error::OtherRank { rank, message },
-        Disagreement::Comm(error) => error.into(),
-    })
+    let other = |rank, message| Error::OtherRank { rank, message };
+    comm.agree(queued).map_err(|disagreement| disagreement.into_error(other))
 }
 
 fn coordinate(

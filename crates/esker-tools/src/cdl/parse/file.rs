@@ -1,5 +1,6 @@
 //! What CDL text describes.
 
+use esker_format::runs::advance;
 use esker_format::values::fill_value;
 use esker_format::{Schema, Values, VarId, Version};
 
@@ -99,7 +100,8 @@ impl Slab<'_> {
         if self.total == 0 {
             return out;
         }
-        let rank = self.shape.len();
+        let outer = &self.count[..self.shape.len().saturating_sub(1)];
+        let mut walked = vec![0; outer.len()];
         let run = self.count.last().copied().unwrap_or(1);
         let mut index = self.start.to_vec();
         loop {
@@ -113,18 +115,10 @@ impl Slab<'_> {
             }
             let missing = run - end.saturating_sub(flat);
             out.resize(out.len() + missing as usize, fill);
-            let mut dim = rank.saturating_sub(1);
-            loop {
-                if dim == 0 {
-                    return out;
-                }
-                dim -= 1;
-                index[dim] += 1;
-                if index[dim] < self.start[dim] + self.count[dim] {
-                    break;
-                }
-                index[dim] = self.start[dim];
+            if advance(&mut walked, outer).is_none() {
+                return out;
             }
+            walked.iter().enumerate().for_each(|(d, i)| index[d] = self.start[d] + i);
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Where in a variable printing stands: rows along the fastest dimension, and what comes
 //! between them.
 
+use esker_format::runs::advance;
+
 use super::decimal::put_u64;
 use super::lines::Lines;
 use super::text::put_name;
@@ -134,12 +136,6 @@ impl<'a> Rows<'a> {
             lines.short(b"  ");
         }
         self.column = 0;
-        for (index, &len) in self.corner.iter_mut().zip(slower).rev() {
-            *index += 1;
-            if *index < len {
-                break;
-            }
-            *index = 0;
-        }
+        advance(&mut self.corner, slower);
     }
 }

@@ -3,11 +3,13 @@
 //! A pattern is as small as the hyperslab it comes from. Its runs lie in the order of the
 //! elements, which for a hyperslab is also the order of the file, and are taken out of it one
 //! by one, from any offset on, when they are needed.
+//!
+//! [`advance`] walks over the indices of an array.
 
 /// Runs of `run` bytes from `base` on, repeated `count` times in steps of `step` bytes for
 /// each level, the last level fastest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Pattern {
+pub struct Pattern {
     base: u64,
     run: u64,
     levels: Vec<(u64, u64)>,
@@ -15,25 +17,38 @@ pub(crate) struct Pattern {
 
 /// A contiguous piece of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Run {
-    pub(crate) offset: u64,
-    pub(crate) len: u64,
+pub struct Run {
+    /// Where it begins.
+    pub offset: u64,
+    /// How many bytes it has.
+    pub len: u64,
 }
 
 impl Run {
-    pub(crate) fn end(&self) -> u64 {
+    /// The first byte after it.
+    pub fn end(&self) -> u64 {
         self.offset + self.len
     }
+}
+
+/// Goes to the next index of an array of these lengths, the last dimension fastest. Gives the dimension that went
+/// on; all after it begin again. `None`, with everything at the beginning, after the last index.
+#[inline]
+pub fn advance(index: &mut [u64], lens: &[u64]) -> Option<usize> {
+    for (d, (index, len)) in index.iter_mut().zip(lens).enumerate().rev() {
+        *index += 1;
+        if *index < *len {
+            return Some(d);
+        }
+        *index = 0;
+    }
+    None
 }
 
 impl Pattern {
     /// The pattern of elements of `size` bytes over dimensions with a count and a distance in
     /// bytes, slowest first. Neighbouring dimensions that lie densely become one.
-    pub(crate) fn new(
-        base: u64,
-        size: u64,
-        dims: impl DoubleEndedIterator<Item = (u64, u64)>,
-    ) -> Pattern {
+    pub fn new(base: u64, size: u64, dims: impl DoubleEndedIterator<Item = (u64, u64)>) -> Pattern {
         let mut run = size;
         let mut levels: Vec<(u64, u64)> = Vec::new();
         for (count, step) in dims.rev().filter(|(count, _)| *count != 1) {
@@ -48,51 +63,51 @@ impl Pattern {
     }
 
     /// The pattern of these levels, slowest first.
-    pub(crate) fn of_levels(base: u64, run: u64, levels: Vec<(u64, u64)>) -> Pattern {
+    pub fn of_levels(base: u64, run: u64, levels: Vec<(u64, u64)>) -> Pattern {
         Pattern { base, run, levels }
     }
 
     /// All runs are so far away from where they were.
-    pub(crate) fn shift(&mut self, by: i64) {
+    pub fn shift(&mut self, by: i64) {
         self.base = self.base.wrapping_add_signed(by);
     }
 
     /// Count and step of each level, slowest first.
-    pub(crate) fn levels(&self) -> &[(u64, u64)] {
+    pub fn levels(&self) -> &[(u64, u64)] {
         &self.levels
     }
 
     /// Its rows, from the first byte of the first run of the last level to the last byte of its last one, as
     /// a pattern of their own; and the count and step of that level.
-    pub(crate) fn rows(&self) -> Option<(Pattern, (u64, u64))> {
+    pub fn rows(&self) -> Option<(Pattern, (u64, u64))> {
         let (last, others) = self.levels.split_last()?;
         let run = (last.0 - 1) * last.1 + self.run;
         Some((Pattern { base: self.base, run, levels: others.to_vec() }, *last))
     }
 
     /// The run, if there is only one.
-    pub(crate) fn single(&self) -> Option<Run> {
+    pub fn single(&self) -> Option<Run> {
         self.levels.is_empty().then_some(Run { offset: self.base, len: self.run })
     }
 
     /// Where the first run begins.
-    pub(crate) fn first(&self) -> u64 {
+    pub fn first(&self) -> u64 {
         self.base
     }
 
     /// The first byte after the last run.
-    pub(crate) fn end(&self) -> u64 {
+    pub fn end(&self) -> u64 {
         let span: u64 = self.levels.iter().map(|(count, step)| (count - 1) * step).sum();
         self.base + span + self.run
     }
 
     /// Bytes of each run.
-    pub(crate) fn run_len(&self) -> u64 {
+    pub fn run_len(&self) -> u64 {
         self.run
     }
 
     /// How many runs there are.
-    pub(crate) fn run_count(&self) -> u64 {
+    pub fn run_count(&self) -> u64 {
         self.levels.iter().map(|(count, _)| count).product()
     }
 
@@ -109,7 +124,7 @@ impl Pattern {
     }
 
     /// The runs that end after `offset`, each with its number.
-    pub(crate) fn runs_after(&self, offset: u64) -> Runs<'_> {
+    pub fn runs_after(&self, offset: u64) -> Runs<'_> {
         let number = self.number_after(offset);
         let mut index = Index::zeros(self.levels.len());
         let (mut rest, mut at) = (number, self.base);
@@ -146,7 +161,7 @@ impl Index {
 }
 
 /// Iterator over a pattern's runs and their numbers.
-pub(crate) struct Runs<'a> {
+pub struct Runs<'a> {
     pattern: &'a Pattern,
     index: Index,
     offset: u64,
@@ -213,6 +228,20 @@ mod tests {
     fn runs_come_in_the_order_of_the_elements() {
         let pattern = Pattern::new(0, 1, [(2, 100), (2, 10), (2, 3)].into_iter());
         assert_eq!(offsets(&pattern), [0, 3, 10, 13, 100, 103, 110, 113]);
+    }
+
+    #[test]
+    fn every_index_is_met_once_and_in_order() {
+        let lens = [2, 1, 3];
+        let (mut index, mut met) = (vec![0; 3], Vec::new());
+        loop {
+            met.push((index[0] * lens[1] + index[1]) * lens[2] + index[2]);
+            if advance(&mut index, &lens).is_none() {
+                break;
+            }
+        }
+        assert_eq!(met, [0, 1, 2, 3, 4, 5]);
+        assert_eq!((index, advance(&mut [], &[])), (vec![0; 3], None));
     }
 
     #[test]
