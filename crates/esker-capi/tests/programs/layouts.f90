@@ -98,7 +98,7 @@ contains
   subroutine put_as(k, id, values, start, count, stride)
     integer, intent(in) :: k, id, values(:, :)
     integer(MPI_OFFSET_KIND), intent(in) :: start(2), count(2), stride(2)
-    character(1) :: letters(size(values, 1), size(values, 2))
+    character(size(values)) :: letters
     integer :: i, j
     select case (k)
     case (1, 7)
@@ -106,7 +106,7 @@ contains
     case (2)
        do j = 1, size(values, 2)
           do i = 1, size(values, 1)
-             letters(i, j) = achar(values(i, j))
+             letters((j - 1) * size(values, 1) + i:(j - 1) * size(values, 1) + i) = achar(values(i, j))
           end do
        end do
        call ok(nfmpi_put_vars_text_all(ncid, id, start, count, stride, letters), 'put text')
@@ -127,13 +127,16 @@ contains
     integer, intent(in) :: k, id
     integer, intent(out) :: values(:)
     integer(MPI_OFFSET_KIND), intent(in) :: start(2), count(2)
-    character(1) :: letters(size(values))
+    character(size(values)) :: letters
+    integer :: i
     integer(i8) :: longs(size(values))
     real(r8) :: doubles(size(values))
     select case (k)
     case (2)
        call ok(nfmpi_get_vara_text_all(ncid, id, start, count, letters), 'get text')
-       values = iachar(letters)
+       do i = 1, size(values)
+          values(i) = iachar(letters(i:i))
+       end do
     case (5, 6)
        call ok(nf90mpi_get_var_all(ncid, id, doubles, start, count), 'get double')
        values = nint(doubles)
