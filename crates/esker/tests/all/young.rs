@@ -107,7 +107,7 @@ fn a_redefinition_waits_for_the_disk_only_where_there_is_something_to_lose() {
                 made(Arc::new(store.clone()), &path, room, Some(comm)).unwrap()
             };
             let on_ranks = |act: &(dyn Fn(Arc<dyn Communicator>) + Sync)| {
-                waits(&store, || launch(ranks, |comm| act(comm))).0
+                waits(&store, || launch(ranks, act)).0
             };
 
             let n = on_ranks(&|comm| redefined(fresh(comm), how).unwrap().close().unwrap());
