@@ -18,7 +18,7 @@ use crate::chunked::{Chunked, classic_of, same_but_for_growth, same_definitions}
 use crate::commit::Committed;
 use crate::common::Common;
 use crate::container::{self, Container};
-use crate::decomposed::{DecompositionError, Groups, Maps, Spread};
+use crate::decomposed::{DecompositionError, Groups, Maps, Spread, follow_renames};
 use crate::define::{Before, Define, aligned};
 use crate::error::{Error, Result};
 use crate::exchange::Buffers;
@@ -132,7 +132,7 @@ impl Dataset {
         let OpenOptions { writable, fill, fill_grown, short_file, .. } = options;
         let own = Common { path, hints, align, fill, fill_grown, short_file, writable };
         let mut base = Base::new(store, comm, own)?;
-        (base.raw, base.blobs) = (options.raw, options.blobs);
+        (base.raw, base.blobs) = (options.raw || base.hints.raw(), options.blobs);
         let Some(file) = file else {
             base.has_no_burst_buffer();
             return Dataset::open_container(base, options.container_version);
@@ -346,9 +346,10 @@ impl Dataset {
         &self.header
     }
 
-    /// How many records there are.
+    /// How many records there are, with those that this rank alone knows of.
     pub fn numrecs(&self) -> u64 {
-        self.records
+        let alone = self.chunked.as_ref().map_or(0, |chunked| chunked.deferred_records());
+        self.records.max(alone)
     }
 
     /// The length of the file in bytes.
@@ -377,7 +378,7 @@ impl Dataset {
     /// of a decomposed variable are the dimensions of the array that it stands for.
     pub fn shape(&self, var: VarId) -> Result<Vec<u64>> {
         match self.maps.of_var(self.file_var(var)?) {
-            None => Ok(self.schema().shape(self.variable(var)?, self.records)),
+            None => Ok(self.schema().shape(self.variable(var)?, self.numrecs())),
             Some(map) => self.decomposed_shape(var, map),
         }
     }
@@ -561,6 +562,7 @@ impl Dataset {
         self.reading = Mutex::default();
         let mut header = self.header.clone();
         change(&mut header.schema).map_err(|e| self.base.schema_error(e))?;
+        follow_renames(&self.header.schema, &mut header.schema);
         self.require_same_chunks(&header.schema)?;
         if let Some(container) = &mut self.container {
             let placed = DataLayout::place(&header.schema, &self.base.align);
@@ -724,7 +726,10 @@ impl Dataset {
     fn settle(&mut self) -> Result<()> {
         match self.burst {
             Some(_) => self.flush(),
-            None => self.agree_on_records(),
+            None => {
+                self.complete_puts()?;
+                self.agree_on_records()
+            }
         }
     }
 

@@ -1,123 +1,73 @@
-//! One program in C and one in Fortran write and read every type in every layout that a hint chooses, on every MPI.
-
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-use esker_testkit::mpi::Mpi;
-use esker_testkit::{programs, skip};
+//! Programs that know nothing of layouts use files in every one of them, as hints say.
 
 use crate::compilers::mpis;
 use crate::place::Place;
 
-/// What PNETCDF_HINTS says, and whether the dataset is opened again by its name.
-const LAYOUTS: [(&str, bool); 5] = [
-    ("", true),
-    ("nc_burst_buf=enable;nc_burst_buf_dirname=.", true),
-    ("nc_burst_buf=enable;nc_burst_buf_shared_logs=enable", true),
-    ("esker_layout=log", false),
-    ("esker_layout=log;esker_log_files=node", false),
+/// The hints of each layout that a program gets without a change.
+const LAYOUTS: [(&str, &str); 8] = [
+    ("canonical", ""),
+    ("log", "esker_layout=log"),
+    ("burst", "nc_burst_buf=enable;nc_burst_buf_dirname=."),
+    ("chunked", "esker_chunk=auto"),
+    ("compressed", "esker_chunk=y/5,x/4|text:auto;esker_filter=shuffle+zstd,3"),
+    ("folder", "esker_chunk=auto;esker_filter=deflate,1;esker_chunk_files=rank"),
+    ("both", "esker_chunk=y/3;esker_filter=lz4;nc_burst_buf=enable;nc_burst_buf_dirname=."),
+    ("filtered-log", "esker_layout=log;esker_filter=zstd"),
 ];
 
-fn in_every_layout(place: &Place, mpi: &Mpi, program: &Path) {
-    for ranks in [1, 4, 7] {
-        for (number, (hints, again)) in LAYOUTS.into_iter().enumerate() {
-            let variable = format!("PNETCDF_HINTS={hints}");
-            let name = format!("layouts.{ranks}.{number}.nc");
-            let arguments = [&*name, "open"];
-            let arguments = if again { &arguments[..1] } else { &arguments[..] };
-            let variables = if hints.is_empty() { &[][..] } else { &[&*variable][..] };
-            place.succeeds(mpi, ranks, variables, program, arguments);
-            let made = place.path().join(&name);
-            if made.is_file() {
-                programs::require_valid(&made, hints);
-            } else {
-                // The classic file that is meant, value by value: the plain run's.
-                let container = esker::Dataset::open(&made).unwrap();
-                let plain = place.path().join(format!("layouts.{ranks}.0.nc"));
-                same(&esker::Dataset::open(plain).unwrap(), &container);
+#[test]
+fn a_program_uses_again_whatever_it_wrote_in_every_layout() {
+    let place = Place::new();
+
+    for mpi in mpis("mpicc") {
+        let program = place.compile(&mpi, "reopen.c");
+        for (name, hints) in LAYOUTS {
+            for ranks in [1, 4, 7] {
+                let file = format!("{name}-{ranks}.nc");
+                let hints = format!("PNETCDF_HINTS={hints}");
+                place.succeeds(&mpi, ranks, &[&hints], &program, &[&file]);
             }
         }
     }
 }
 
-fn same(one: &esker::Dataset, other: &esker::Dataset) {
-    assert_eq!(one.schema().vars.len(), other.schema().vars.len());
-    for (number, variable) in one.schema().vars.iter().enumerate() {
-        let (var, all) = (esker::VarId(number), esker::Selection::all());
-        let values = |dataset: &esker::Dataset| dataset.get_values(var, &all).unwrap();
-        assert_eq!(values(one), values(other), "{}", variable.name);
+/// Compiles a program and runs it on 1, 4 and 7 ranks of each MPI.
+fn runs(name: &str) {
+    let place = Place::new();
+    let compiler = if name.ends_with(".c") { "mpicc" } else { "mpif90" };
+    for mpi in mpis(compiler) {
+        let program = place.compile(&mpi, name);
+        for ranks in [1, 4, 7] {
+            place.succeeds(&mpi, ranks, &[], &program, &[]);
+        }
     }
 }
 
 #[test]
-fn a_c_program_writes_and_reads_every_type_in_every_layout() {
+fn chunks_filters_maps_tokens_and_merged_definitions_from_c() {
+    runs("storage.c");
+}
+
+#[test]
+fn chunks_filters_maps_and_tokens_from_fortran_77() {
+    runs("storage.f");
+}
+
+#[test]
+fn chunks_filters_maps_and_tokens_from_fortran_90() {
+    runs("storage.f90");
+}
+
+/// What a hint cannot do is no error, and is told.
+#[test]
+fn what_a_storage_hint_cannot_do_is_told() {
     let place = Place::new();
     for mpi in mpis("mpicc") {
-        let program = place.compile(&mpi, "layouts.c");
-        in_every_layout(&place, &mpi, &program);
-    }
-}
-
-#[test]
-fn a_fortran_program_writes_and_reads_every_type_in_every_layout() {
-    let place = Place::new();
-    for mpi in mpis("mpif90") {
-        let program = place.compile(&mpi, "layouts.f90");
-        in_every_layout(&place, &mpi, &program);
-    }
-}
-
-/// An MPI with the standard ABI, whose compiler is beside its launcher (PyPI's mpich; it has none for Fortran).
-#[test]
-fn a_c_program_of_the_standard_abi_writes_and_reads_every_type_in_every_layout() {
-    let Some(mpiexec) = std::env::var_os("ESKER_TEST_MPI_ABI_MPIEXEC").map(PathBuf::from) else {
-        skip!("ESKER_TEST_MPI_ABI_MPIEXEC is not set");
-        return;
-    };
-    let compiler = mpiexec.with_file_name("mpicc_abi");
-    if !compiler.is_file() {
-        skip!("there is no mpicc_abi beside {}", mpiexec.display());
-        return;
-    }
-    let place = Place::new();
-    let program = place.path().join("layouts.abi");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/layouts.c");
-    let mut compile = Command::new(compiler);
-    compile.args(["-O0", "-Wall", "-I."]).arg(source).arg("-o").arg(&program);
-    programs::good(compile.args(["-L.", "-lpnetcdf"]).current_dir(place.path()));
-    let mpi = Mpi { name: "MPI ABI", mpiexec: mpiexec.display().to_string(), ..Mpi::mpich() };
-    in_every_layout(&place, &mpi, &program);
-}
-
-/// The library reads and writes nothing that is not the program's (undefined values are MPI's own business).
-#[test]
-fn every_layout_is_clean_under_valgrind() {
-    if !programs::have("valgrind") {
-        return;
-    }
-    let place = Place::new();
-    let Some(mpi) = mpis("mpicc").into_iter().find(|mpi| mpi.suffix == "openmpi") else {
-        return;
-    };
-    let program = place.compile(&mpi, "layouts.c");
-    for (number, (hints, again)) in LAYOUTS.into_iter().enumerate() {
-        let log = place.path().join(format!("valgrind.{number}"));
-        let variable = format!("PNETCDF_HINTS={hints}");
-        let to = format!("--log-file={}", log.display());
-        let options = ["--error-limit=no", "--num-callers=40", "--undef-value-errors=no", "-q"];
-        let mut words = vec![&*variable, "valgrind", &to];
-        words.extend(options);
-        let name = format!("valgrind.{number}.nc");
-        let arguments = [&*name, "open"];
-        let arguments = if again { &arguments[..1] } else { &arguments[..] };
-        place.succeeds(&mpi, 1, &words, &program, arguments);
-        let said = std::fs::read_to_string(&log).unwrap();
-        // Reports are separated by lines without text.
-        let reports = said.split("== \n").filter(|report| {
-            let is_fault = ["Invalid", "overlap", "ismatched"].iter().any(|w| report.contains(w));
-            is_fault && report.contains("libpnetcdf")
-        });
-        let reports: Vec<&str> = reports.collect();
-        assert!(reports.is_empty(), "{hints}: {reports:#?}");
+        let program = place.compile(&mpi, "reopen.c");
+        let hints = "PNETCDF_HINTS=esker_chunk=auto;esker_filter=zfp,reversible";
+        let said = place.succeeds(&mpi, 1, &["ESKER_VERBOSE=1", hints], &program, &["told.nc"]);
+        assert!(said.contains("hint esker_chunk is not used for variable \"scalar\""), "{said}");
+        assert!(said.contains("hint esker_filter is not used for variable \"text\""), "{said}");
+        assert!(!said.contains("is not used for variable \"record\""), "{said}");
     }
 }

@@ -6,6 +6,7 @@ mod classes;
 mod cmake;
 mod compilers;
 mod every_procedure;
+mod every_type;
 mod fortran;
 mod interface;
 mod launchers;

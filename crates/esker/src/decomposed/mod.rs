@@ -12,6 +12,7 @@
 //! header, `load` reads them, `index` answers questions, `check` places selections. `subfiles`,
 //! `spread` and `naming` are for variables in several files. ARCHITECTURE.md has the form on disk.
 
+mod arrays;
 mod check;
 mod coverage;
 mod define;
@@ -24,11 +25,12 @@ mod naming;
 mod spread;
 mod subfiles;
 
+pub(crate) use arrays::follow_renames;
 pub(crate) use define::{NewMap, write_maps};
 pub use error::DecompositionError;
 pub(crate) use maps::Maps;
 pub use maps::{Decomposition, DecompositionId};
-pub(crate) use naming::{Replaced, discard_new};
+pub(crate) use naming::{Replaced, discard_new, named_subfiles};
 pub(crate) use spread::Spread;
 pub(crate) use subfiles::Groups;
 
