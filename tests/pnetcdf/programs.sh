@@ -20,12 +20,24 @@ with_mpi() {
   case $mpi in
     openmpi)
       launch=(mpiexec.openmpi --allow-run-as-root --oversubscribe --bind-to none --mca mpi_yield_when_idle 1) ;;
-    mpich) launch=(mpiexec.mpich) ;;
+    mpich) launch=(mpiexec.mpich); yielding ;;
     *) say "the MPIs are openmpi and mpich"; exit 2 ;;
   esac
   for tool in "mpicc.$mpi" "mpiexec.$mpi"; do
     command -v "$tool" >/dev/null || skip "$tool is not installed"
   done
+}
+
+# MPICH's ranks never give up a core while they wait, and with more ranks than cores a run takes many times as
+# long: a small library that is loaded first makes them yield, as OpenMPI's do.
+yielding() {
+  local library=$cache/mpich-yield.so
+  mkdir -p "$cache"
+  if [ ! -e "$library" ]; then
+    mpicc.mpich -shared -fPIC -O1 -o "$library.$$" "$root/crates/esker-bench/peers/mpich-yield.c" -ldl &&
+      mv "$library.$$" "$library" || return 0
+  fi
+  launch+=(-genv LD_PRELOAD "$library")
 }
 
 # The package, without touching the machine's own list of sources.
@@ -159,9 +171,12 @@ meant_for() {
 
 # One program on so many ranks with the library in that folder; prints pass, or fail and why.
 # `wrapper` is what stands before the program, as valgrind. With `burst` it has a burst buffer, by the
-# environment alone; PnetCDF's own scripts run the programs of burst_buffer so.
+# environment alone; PnetCDF's own scripts run the programs of burst_buffer so. `keep` is a folder that gets what
+# the program has made, `with_hints` more hints for PNETCDF_HINTS.
 wrapper=()
 burst=
+keep=
+with_hints=
 one() {
   local name=$1 n=$2 lib=$3
   shift 3
@@ -174,10 +189,11 @@ one() {
     word=${word/#DIR/$work}
     arguments+=("${word/#IN\//$cache/pnetcdf-$version/}")
   done
-  local hints=()
+  local hints=() text=$with_hints
   if [ -n "$burst" ] || [ "$folder" = burst_buffer ]; then
-    hints=("PNETCDF_HINTS=nc_burst_buf=enable;nc_burst_buf_dirname=$work/bb;nc_burst_buf_overwrite=enable")
+    text="nc_burst_buf=enable;nc_burst_buf_dirname=$work/bb;nc_burst_buf_overwrite=enable${text:+;$text}"
   fi
+  [ -z "$text" ] || hints=("PNETCDF_HINTS=$text")
   local start=(timeout -k 5 "$limit" "${launch[@]}" -n "$n" env "LD_LIBRARY_PATH=$lib"
     PNETCDF_SAFE_MODE="${PNETCDF_SAFE_MODE:-0}" "${hints[@]}" "${wrapper[@]}")
   local binary code=0
@@ -206,6 +222,7 @@ one() {
     done
   fi
   [ -z "${ESKER_PNETCDF_SHOW:-}" ] || printf '%s\n' "$out" >&2
+  [ -z "$keep" ] || cp -r "$work/." "$keep"
   rm -rf "$work"
   printf '%s' "$verdict"
 }

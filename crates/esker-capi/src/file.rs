@@ -7,7 +7,7 @@ use std::sync::Arc;
 use esker::graph::GraphSet;
 use esker::{Alignment, Dataset, Define, Error, FillMode, Schema, VarId, Variable, Version};
 use esker_comm::{Communicator, Message, ReduceOp, Reduction};
-use esker_format::name;
+use esker_format::{DataLayout, name};
 
 use crate::codes::*;
 use crate::graph_ids::GraphIds;
@@ -56,6 +56,8 @@ pub(crate) struct File {
     pub(crate) hinted: Aligns,
     /// What the last `enddef` used.
     pub(crate) aligns: Aligns,
+    /// Where the last `enddef` since the file was opened kept the record section, with records or without.
+    pub(crate) kept_for_records: u64,
     /// Hints of the program and the environment.
     pub(crate) info: Vec<(String, String)>,
     /// `esker_definitions=merge`: ranks may define different things.
@@ -214,6 +216,7 @@ impl File {
         self.no_fill.resize(define.schema().vars.len(), true);
         match define.enddef() {
             Ok(dataset) => {
+                self.kept_for_records = DataLayout::kept_for_records(dataset.header(), &align);
                 // Rank 0 writes it.
                 if self.comm.rank() == 0 {
                     self.put_size += dataset.header().layout.header_len;
@@ -257,6 +260,7 @@ impl File {
             records,
             header_room,
             record_room,
+            records_from: self.kept_for_records,
             never_back: true,
         })
     }

@@ -20,11 +20,11 @@
 #define PNETCDF_SUBFILING                0
 #define PNETCDF_RELAX_COORD_BOUND        1
 #define PNETCDF_DEBUG_MODE               0
-#define PNETCDF_LARGE_SINGLE_REQ         0
-#define PNETCDF_NULL_BYTE_HEADER_PADDING 0
+#define PNETCDF_LARGE_SINGLE_REQ         1
+#define PNETCDF_NULL_BYTE_HEADER_PADDING 1
 #define PNETCDF_BYTE_SWAP_IN_PLACE       -1
 #define PNETCDF_BURST_BUFFERING          1
-#define PNETCDF_THREAD_SAFE              0
+#define PNETCDF_THREAD_SAFE              1
 #define PNETCDF_DRIVER_NETCDF4           0
 #define PNETCDF_DRIVER_ADIOS             0
 #define ESKER_PNETCDF 1

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use crate::enclosed::Rebased;
 use crate::{
-    Access, CreateMode, File, FileId, Landing, Locking, Occupant, Result, Store, StoreError,
+    Access, CreateMode, File, FileId, Landing, Locking, Occupant, Result, Stamp, Store, StoreError,
+    Stripes,
 };
 
 /// A store over another one.
@@ -100,6 +101,21 @@ impl<L: Layer> Store for L {
         let mut made = None;
         self.change(path, "create", &mut || {
             made = Some(self.below().create_like(path, like)?);
+            Ok(())
+        })?;
+        let nothing = || StoreError::new(path, "create", io::Error::other("it was kept back"));
+        Ok(self.cover(path, made.ok_or_else(nothing)?))
+    }
+
+    fn create_striped(
+        &self,
+        path: &Path,
+        like: Option<&Path>,
+        stripes: Stripes,
+    ) -> Result<Arc<dyn File>> {
+        let mut made = None;
+        self.change(path, "create", &mut || {
+            made = Some(self.below().create_striped(path, like, stripes)?);
             Ok(())
         })?;
         let nothing = || StoreError::new(path, "create", io::Error::other("it was kept back"));
@@ -203,5 +219,9 @@ impl<L: FileLayer> File for L {
 
     fn id(&self) -> Result<Option<FileId>> {
         self.below().id()
+    }
+
+    fn stamp(&self) -> Result<Option<Stamp>> {
+        self.below().stamp()
     }
 }

@@ -37,6 +37,7 @@ mod local;
 mod lock;
 mod memory;
 mod pool;
+mod stripes;
 #[doc(hidden)]
 pub mod suite;
 
@@ -57,9 +58,10 @@ pub use landing::{Landing, Occupant};
 pub use lane::Lane;
 pub use layer::{FileLayer, Layer};
 pub use local::LocalStore;
-pub use lock::{Busy, FileId, Locked, Locking};
+pub use lock::{Busy, FileId, Locked, Locking, Stamp};
 pub use memory::{MemoryStore, Unsynced};
 pub use pool::ReadPool;
+pub use stripes::Stripes;
 
 /// A path for people: as they call it, where it is a draft's, and without what a terminal would obey.
 pub fn shown_path(path: &Path) -> String {
@@ -142,6 +144,21 @@ pub trait Store: Send + Sync + Debug + 'static {
     fn create_like(&self, path: &Path, like: &Path) -> Result<Arc<dyn File>> {
         let _ = like;
         self.create(path, CreateMode::New)
+    }
+
+    /// The same (or, without `like`, as any new file) with these stripes, where the store has such and grants them:
+    /// otherwise without a word, because stripes are about speed.
+    fn create_striped(
+        &self,
+        path: &Path,
+        like: Option<&Path>,
+        stripes: Stripes,
+    ) -> Result<Arc<dyn File>> {
+        let _ = stripes;
+        match like {
+            Some(like) => self.create_like(path, like),
+            None => self.create(path, CreateMode::New),
+        }
     }
 
     /// Makes a directory that must be new, with the permissions, owner and attributes of `like`.
@@ -267,6 +284,11 @@ pub trait File: Send + Sync + Debug {
 
     /// Which file this is; `None` if the store cannot tell.
     fn id(&self) -> Result<Option<FileId>> {
+        Ok(None)
+    }
+
+    /// When it was changed last, by anybody; `None` if the store cannot tell.
+    fn stamp(&self) -> Result<Option<Stamp>> {
         Ok(None)
     }
 }

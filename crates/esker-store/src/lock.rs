@@ -26,6 +26,17 @@ pub struct FileId {
     pub number: u64,
 }
 
+/// When a file was changed last, and how long it is: while it is the same, nobody has changed the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Seconds of the system's clock.
+    pub seconds: i64,
+    /// And nanoseconds.
+    pub nanoseconds: i64,
+    /// Bytes.
+    pub len: u64,
+}
+
 /// A file whose lock this process has, until this is dropped.
 ///
 /// Locks are advisory: they keep others from locking, and from nothing else. They go when the process

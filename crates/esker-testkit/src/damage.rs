@@ -39,6 +39,7 @@ pub fn header(random: &mut Random) -> Header {
         records: random.pick(&[4, 4, 128]),
         header_room: random.pick(&[0, 0, 100]),
         record_room: 0,
+        records_from: 0,
         never_back: random.below(2) == 1,
     };
     let layout = DataLayout::place(&schema, &align).unwrap();

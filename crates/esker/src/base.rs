@@ -15,6 +15,7 @@ use crate::hints::{Hints, Switch};
 use crate::journal::{journal_path, read_journal};
 use crate::options::FillMode;
 use crate::share::Share;
+use crate::young::{Survives, Young};
 
 /// What stays the same between define and data mode.
 #[derive(Debug, Clone)]
@@ -37,6 +38,8 @@ pub(crate) struct Base {
     pub(crate) blobs: bool,
     /// What was asked for and is not done, in sentences.
     pub(crate) notes: Vec<String>,
+    /// Whether rank 0 has made the file lately.
+    pub(crate) young: Arc<Young>,
 }
 
 impl Base {
@@ -62,6 +65,7 @@ impl Base {
             raw,
             blobs,
             notes: Vec::new(),
+            young: Arc::default(),
         })
     }
 
@@ -104,6 +108,15 @@ impl Base {
     pub(crate) fn by_root<T>(&self, act: impl FnOnce() -> Result<T>) -> Result<Option<T>> {
         let outcome = if self.is_root() { act().map(Some) } else { Ok(None) };
         self.agree(outcome)
+    }
+
+    /// What a change of the file must survive. Collective.
+    pub(crate) fn survives(&self) -> Result<Survives> {
+        let waits = self.is_root() && self.young.survives() == Survives::PowerLoss;
+        Ok(match self.comm.any(waits)? {
+            true => Survives::PowerLoss,
+            false => Survives::Death,
+        })
     }
 
     /// The length that the file has at least with so many records.

@@ -26,6 +26,7 @@ use crate::hints::ChunkFiles;
 use crate::journal;
 use crate::moving::{self, Turn};
 use crate::writer;
+use crate::young::{self, Survives};
 
 /// A header that is in the file.
 pub(crate) struct Committed {
@@ -160,7 +161,7 @@ fn create_named(
         let replaced = Replaced::look(base)?;
         let draft = match begun {
             Some(draft) => draft,
-            None => Draft::begin(&base.store, &base.path)?,
+            None => Draft::begin_striped(&base.store, &base.path, base.hints.stripes())?,
         };
         let file = grown(base, &draft)?;
         let lock = new.lock(base, &file)?;
@@ -194,7 +195,7 @@ fn create_named(
         fill_new_fixed(&*file, header, 0, fills, base)?;
         new.write_contents(base, &*file)?;
         if let Some(spread) = &spread
-            && base.store.exists(&base.path)?
+            && young::would_be_missed(&*base.store, &base.path)
         {
             // As the file that names them, below.
             spread.sync_subs()?;
@@ -204,7 +205,7 @@ fn create_named(
     let file = base.agree(filled)?;
     base.by_root(|| {
         let draft = draft.take().ok_or(Error::Garbled)?;
-        let replaces = base.store.exists(&base.path)?;
+        let replaces = young::would_be_missed(&*base.store, &base.path);
         let old = replaced.as_ref().is_some_and(Replaced::had_subfiles);
         let sync_names = || match replaces && (spread.is_some() || old) {
             true => base.store.sync_names(&base.path),
@@ -220,6 +221,9 @@ fn create_named(
             sync_names()?;
         }
         draft.take_name()?;
+        if !replaces {
+            base.young.begin();
+        }
         if lock.is_none() {
             // An empty file that was filled was locked for that.
             let _ = main.unlock();
@@ -271,15 +275,16 @@ pub(crate) fn update(base: &Base, before: &Before, new: &New<'_>) -> Result<Comm
         require_same(base, before)?;
         Ok(held)
     })?;
+    let survives = base.survives()?;
     let heap_stays = new.placing.is_none_or(|placing| placing.moved.is_none());
     let (container, heap, spread) = (None, None, None);
     if heap_stays && stays(before, new.header) {
-        in_place(base, before, new)?;
+        in_place(base, before, new, survives)?;
         let (file, renamed) = (before.file.clone(), false);
         let lock = held.flatten().filter(|_| new.needs_one_writer());
         Ok(Committed { file, renamed, container, heap, spread, lock })
     } else {
-        let (file, lock) = rebuild(base, before, new)?;
+        let (file, lock) = rebuild(base, before, new, survives)?;
         Ok(Committed { file, renamed: true, container, heap, spread, lock })
     }
 }
@@ -323,7 +328,7 @@ fn stays(before: &Before, header: &Header) -> bool {
         })
 }
 
-fn in_place(base: &Base, before: &Before, new: &New<'_>) -> Result<()> {
+fn in_place(base: &Base, before: &Before, new: &New<'_>, survives: Survives) -> Result<()> {
     let New { header, fills, .. } = *new;
     let file = &*before.file;
     // Where the new variables are there was nothing, for a reader of the old header.
@@ -337,13 +342,13 @@ fn in_place(base: &Base, before: &Before, new: &New<'_>) -> Result<()> {
     let first = before.header.layout.places.len();
     let filled = fill_new_fixed(file, header, first, fills, base)
         .and_then(|()| new.write_contents(base, file));
-    base.agree(filled.and_then(|()| Ok(file.sync()?)))?;
-    base.by_root(|| write_header(base, before, header))?;
+    base.agree(filled.and_then(|()| settle(file, survives)))?;
+    base.by_root(|| write_header(base, before, header, survives))?;
     Ok(())
 }
 
 /// Replaces the header in place, under a journal.
-fn write_header(base: &Base, before: &Before, header: &Header) -> Result<()> {
+fn write_header(base: &Base, before: &Before, header: &Header, survives: Survives) -> Result<()> {
     let file = &*before.file;
     let mut old = vec![0; before.header.layout.header_len as usize];
     let n = file.read_at(0, &mut old)?;
@@ -352,12 +357,25 @@ fn write_header(base: &Base, before: &Before, header: &Header) -> Result<()> {
     if old == new {
         return Ok(());
     }
-    journal::replace_header(&base.store, &base.path, file, old, &new)
+    journal::replace_header(&base.store, &base.path, file, old, &new, survives)
 }
 
-fn rebuild(base: &Base, before: &Before, new: &New<'_>) -> Result<(Arc<dyn File>, Option<Locked>)> {
+/// Waits for the disk, if a loss of power must be survived.
+fn settle(file: &dyn File, survives: Survives) -> Result<()> {
+    match survives {
+        Survives::Death => Ok(()),
+        Survives::PowerLoss => Ok(file.sync()?),
+    }
+}
+
+fn rebuild(
+    base: &Base,
+    before: &Before,
+    new: &New<'_>,
+    survives: Survives,
+) -> Result<(Arc<dyn File>, Option<Locked>)> {
     // The old file is untouched by a failure, and the draft goes with it.
-    let (file, lock, draft) = build(base, before, new)?;
+    let (file, lock, draft) = build(base, before, new, survives)?;
     base.by_root(|| Ok(draft.map_or(Ok(()), Draft::take_name)?))?;
     // From here on there is only the new file, so nothing may fail any more. A handle that
     // is opened now has the right name in its errors, but the one we have will do.
@@ -367,7 +385,7 @@ fn rebuild(base: &Base, before: &Before, new: &New<'_>) -> Result<(Arc<dyn File>
 /// A file that was built, its lock, and what it is until it has its name.
 type Built = (Arc<dyn File>, Option<Locked>, Option<Draft>);
 
-fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<Built> {
+fn build(base: &Base, before: &Before, new: &New<'_>, survives: Survives) -> Result<Built> {
     let New { header, fills, maps, placing, .. } = *new;
     let created = base.by_root(|| {
         let draft = Draft::whole(&base.store, &base.path)?;
@@ -400,7 +418,7 @@ fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<Built> {
         let first = before.header.layout.places.len();
         fill_new_fixed(&*file, header, first, fills, base)?;
         write_maps(&*file, header, maps)?;
-        file.sync()?;
+        settle(&*file, survives)?;
         Ok(file)
     });
     let file = base.agree(filled)?;
@@ -408,7 +426,7 @@ fn build(base: &Base, before: &Before, new: &New<'_>) -> Result<Built> {
         // Where a rank may just have copied what was there before.
         base.by_root(|| {
             new.write_graphs(&*file)?;
-            Ok(file.sync()?)
+            settle(&*file, survives)
         })?;
     }
     Ok((file, lock.flatten(), draft))

@@ -39,6 +39,7 @@ pub(crate) fn same_everywhere(comm: &dyn Communicator, own: Common) -> Result<Co
         align.records,
         align.header_room,
         align.record_room,
+        align.records_from,
         align.never_back.into(),
         fills.into(),
         fill_grown.into(),
@@ -54,9 +55,9 @@ pub(crate) fn same_everywhere(comm: &dyn Communicator, own: Common) -> Result<Co
     // From the same text on every rank, so that a value out of its bounds is refused by all.
     hints.become_others(&String::from_utf8_lossy(&pairs));
     let numbers = Message::from(numbers).to_u64s();
-    let (sizes, switches) = numbers.split_at_checked(5).ok_or(Error::Garbled)?;
-    let [header, variable, records, header_room, record_room] =
-        <[u64; 5]>::try_from(sizes).map_err(|_| Error::Garbled)?;
+    let (sizes, switches) = numbers.split_at_checked(6).ok_or(Error::Garbled)?;
+    let [header, variable, records, header_room, record_room, records_from] =
+        <[u64; 6]>::try_from(sizes).map_err(|_| Error::Garbled)?;
     let switches: Vec<bool> = switches.iter().map(|n| *n == 1).collect();
     let [never_back, fills, fill_grown, short_file, for_writing] =
         <[bool; 5]>::try_from(switches).map_err(|_| Error::Garbled)?;
@@ -64,7 +65,8 @@ pub(crate) fn same_everywhere(comm: &dyn Communicator, own: Common) -> Result<Co
         let why = "some ranks open it for writing and some for reading only";
         return Err(Error::NotAlike { path, why });
     }
-    let align = Alignment { header, variable, records, header_room, record_room, never_back };
+    let align =
+        Alignment { header, variable, records, header_room, record_room, records_from, never_back };
     let fill = if fills { FillMode::Fill } else { FillMode::NoFill };
     Ok(Common { path, hints, align, fill, fill_grown, short_file, writable })
 }

@@ -155,6 +155,7 @@ impl Dataset {
             let file_len = file.len()?;
             if writable {
                 sound::require(&base.path, &decoded.header)?;
+                base.young.resume(&*file);
             }
             require_dataset(&base, &decoded.header)?;
             Ok((decoded, bytes, file_len))
@@ -437,6 +438,8 @@ impl Dataset {
         if self.container.is_some() {
             return self.commit_container(true);
         }
+        // From here on, also where it fails in the middle.
+        self.base.young.end();
         self.settle_end()?;
         self.settle_subfiles()?;
         self.begun_is_counted();
@@ -606,6 +609,7 @@ impl Dataset {
         self.land()?;
         header.numrecs = self.header.numrecs;
         let bytes = header.encode();
+        let survives = self.base.young.survives();
         self.base.by_root(|| {
             let mut old = vec![0; self.header.layout.header_len as usize];
             let n = self.file.read_at(0, &mut old)?;
@@ -613,7 +617,7 @@ impl Dataset {
             if old == bytes {
                 return Ok(());
             }
-            replace_header(&self.base.store, &self.base.path, &*self.file, old, &bytes)
+            replace_header(&self.base.store, &self.base.path, &*self.file, old, &bytes, survives)
         })?;
         self.header = header;
         if let Some(burst) = &self.burst {
@@ -641,6 +645,7 @@ impl Dataset {
             return Err(Error::NotAlike { path: self.base.path.clone(), why });
         }
         let (main, bytes) = (spread.main(), disk.encode());
+        let survives = self.base.young.survives();
         self.base.by_root(|| {
             let mut old = vec![0; old.layout.header_len as usize];
             let n = main.read_at(0, &mut old)?;
@@ -648,7 +653,7 @@ impl Dataset {
             if old == bytes {
                 return Ok(());
             }
-            replace_header(&self.base.store, &self.base.path, &**main, old, &bytes)
+            replace_header(&self.base.store, &self.base.path, &**main, old, &bytes, survives)
         })?;
         *spread.disk() = disk;
         self.header = header;
@@ -713,10 +718,12 @@ impl Dataset {
             self.extend_file(self.records)
         })?;
         self.settle_subfiles()?;
-        match self.burst.take() {
-            Some(burst) => burst.remove(&self.base),
-            None => Ok(()),
+        if let Some(burst) = self.burst.take() {
+            burst.remove(&self.base)?;
         }
+        let main = self.spread.as_ref().map_or(&self.file, |spread| spread.main());
+        self.base.young.leave(&**main);
+        Ok(())
     }
 
     /// Goes back to define mode. Collective.

@@ -168,7 +168,9 @@ impl Define {
         // A directory that takes no files is reported before any work is done.
         let base = &define.base;
         if classic {
-            define.draft = base.by_root(|| Ok(Draft::begin(&base.store, &base.path)?))?;
+            define.draft = base.by_root(|| {
+                Ok(Draft::begin_striped(&base.store, &base.path, base.hints.stripes())?)
+            })?;
             let growing = base.roots_path(define.draft.as_ref().map(Draft::path))?;
             define.burst = Burst::start(base, &growing)?;
             define.growing = Some(growing);

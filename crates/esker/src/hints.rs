@@ -7,6 +7,8 @@
 
 use std::path::Path;
 
+use esker_store::Stripes;
+
 use crate::nearest;
 use crate::wishes::{Wish, Wishes};
 
@@ -79,6 +81,15 @@ pub(crate) enum ChunkFiles {
     Rank,
 }
 
+/// Where the stripes of a new file come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileStriping {
+    /// From the hints, where they say something.
+    Auto,
+    /// From its folder, whatever the hints say.
+    Inherit,
+}
+
 /// Which references a dataset with chunked variables gets when it is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkRefs {
@@ -115,6 +126,10 @@ pub struct Hints {
     /// `striping_unit`: windows begin at multiples of this; by default of the file's own block
     /// (a stripe of Lustre, a page of a local disk).
     pub(crate) striping_unit: Option<u64>,
+    /// `striping_factor`: on how many servers a new file is, where the file system has stripes.
+    pub(crate) striping_factor: Option<u64>,
+    /// `file_striping`
+    pub(crate) file_striping: FileStriping,
     /// `nc_data_move_chunk_size`: bytes that a rank holds at a time while it moves data for a
     /// redefinition.
     pub(crate) move_chunk: u64,
@@ -209,6 +224,8 @@ impl Default for Hints {
             cb_nodes: None,
             aggregators_per_node: 0,
             striping_unit: None,
+            striping_factor: None,
+            file_striping: FileStriping::Auto,
             move_chunk: 4 << 20,
             cb_write: Automatic::Automatic,
             cb_read: Automatic::Automatic,
@@ -374,8 +391,6 @@ macro_rules! number_hint {
 const WITHOUT_EFFECT: &[&str] = &[
     "cb_config_list",
     "romio_no_indep_rw",
-    "striping_factor",
-    "file_striping",
     "overstriping_ratio",
     "nc_driver",
     "nc_header_read_chunk_size",
@@ -393,6 +408,12 @@ const TABLE: &[Hint] = &[
     optional_hint!("cb_nodes", cb_nodes),
     number_hint!("nc_num_aggrs_per_node", aggregators_per_node),
     optional_hint!("striping_unit", striping_unit),
+    optional_hint!("striping_factor", striping_factor),
+    choice_hint!(
+        "file_striping",
+        file_striping,
+        [("auto", FileStriping::Auto), ("inherit", FileStriping::Inherit)]
+    ),
     size_hint!("nc_data_move_chunk_size", move_chunk),
     switch_hint!("romio_cb_write", cb_write),
     switch_hint!("romio_cb_read", cb_read),
@@ -694,6 +715,13 @@ impl Hints {
         pairs.collect::<Vec<String>>().join("\0")
     }
 
+    /// The stripes that a new file is to have, if that is asked for.
+    pub(crate) fn stripes(&self) -> Option<Stripes> {
+        let (count, size) = (self.striping_factor, self.striping_unit);
+        let asked = self.file_striping == FileStriping::Auto && (count.is_some() || size.is_some());
+        asked.then(|| Stripes { count: count.unwrap_or(0), size: size.unwrap_or(0) })
+    }
+
     /// Bytes that a direct read holds at once, for a file with blocks of this length.
     pub(crate) fn read_at_once(&self, block: u64) -> u64 {
         self.read_buffer.unwrap_or(DIRECT_READ.max(block)).max(8)
@@ -740,6 +768,21 @@ mod tests {
         assert_eq!(hints.cb_buffer_size, Some(1000));
         assert_eq!(hints.warnings().len(), 3, "{:?}", hints.warnings());
         assert!(hints.effective().contains(&("cb_nodes", "3".to_string())));
+    }
+
+    #[test]
+    fn stripes_are_asked_for_by_hints_unless_the_folder_decides() {
+        let stripes = |text: &str| {
+            let mut hints = Hints::default();
+            hints.set_pnetcdf(text);
+            assert_eq!(hints.warnings(), [""; 0]);
+            hints.stripes().map(|stripes| (stripes.count, stripes.size))
+        };
+        assert_eq!(stripes(""), None);
+        assert_eq!(stripes("file_striping=auto"), None);
+        assert_eq!(stripes("striping_factor=8"), Some((8, 0)));
+        assert_eq!(stripes("striping_factor=8;striping_unit=1048576"), Some((8, 1 << 20)));
+        assert_eq!(stripes("striping_factor=8;file_striping=inherit"), None);
     }
 
     #[test]

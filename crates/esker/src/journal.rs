@@ -9,6 +9,7 @@ use esker_format::{HeaderJournal, HeaderState};
 use esker_store::{Access, Draft, File, Store};
 
 use crate::error::Result;
+use crate::young::Survives;
 
 /// The name of the journal of a redefinition of the file at `path`.
 pub fn journal_path(path: &Path) -> PathBuf {
@@ -57,22 +58,33 @@ fn read_all(file: &dyn File) -> Result<Vec<u8>> {
 
 /// Writes a header over another of the same file, under a journal. The data stay where they
 /// are, and the number of records is taken from `new` at once. After an error the old header
-/// is there again, if that could be written.
+/// is there again, if that could be written. Where a loss of power must be survived, it waits for the disk.
 pub fn replace_header(
     store: &Arc<dyn Store>,
     path: &Path,
     file: &dyn File,
     old: Vec<u8>,
     new: &[u8],
+    survives: Survives,
 ) -> Result<()> {
-    file.sync()?;
+    let waits = survives == Survives::PowerLoss;
+    if waits {
+        file.sync()?;
+    }
     let journal = HeaderJournal { old, new: new.to_vec() };
-    let written = write_journal(store, path, &journal).and_then(|()| {
+    let written = write_journal(store, path, &journal, waits).and_then(|()| {
         file.write_at(0, new)?;
-        Ok(file.sync()?)
+        if waits {
+            file.sync()?;
+        }
+        Ok(())
     });
     match written {
-        Ok(()) => forget_journal(&**store, path),
+        Ok(()) if waits => forget_journal(&**store, path),
+        // With a second try, as there.
+        Ok(()) => {
+            drop(store.remove(&journal_path(path)).or_else(|_| store.remove(&journal_path(path))))
+        }
         // If this fails as well, the journal stays and whoever opens the dataset next
         // finishes what we could not. The error that counts is the first.
         Err(_) => drop(restore_header(&**store, path, file, &journal)),
@@ -80,17 +92,27 @@ pub fn replace_header(
     written
 }
 
-fn write_journal(store: &Arc<dyn Store>, path: &Path, journal: &HeaderJournal) -> Result<()> {
+fn write_journal(
+    store: &Arc<dyn Store>,
+    path: &Path,
+    journal: &HeaderJournal,
+    waits: bool,
+) -> Result<()> {
     let name = journal_path(path);
     // It has two headers of the file, so whoever may read that may read this. Under a name of its own until it
     // is whole: what has this name may be a link that somebody else has put there.
     let draft = Draft::begin_like(store, &name, Some(path))?;
     if let Some(file) = draft.file() {
         file.write_at(0, &journal.encode())?;
-        file.sync()?;
+        if waits {
+            file.sync()?;
+        }
     }
     draft.take_name()?;
-    Ok(store.sync_names(&name)?)
+    if waits {
+        store.sync_names(&name)?;
+    }
+    Ok(())
 }
 
 /// Removes the journal of a header that is written, with a second try. One that stayed would be foreign to the

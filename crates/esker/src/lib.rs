@@ -111,6 +111,7 @@ mod window;
 mod wire;
 mod wishes;
 mod writer;
+mod young;
 
 pub use access::Outcomes;
 pub use base::read_header_noting;
@@ -149,3 +150,4 @@ pub use request::{RequestId, Requests};
 pub use selection::Selection;
 pub use sound::overlap;
 pub use writer::require_unwritten;
+pub use young::Survives;

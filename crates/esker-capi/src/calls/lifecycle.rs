@@ -305,6 +305,7 @@ unsafe fn create_file(
         old_vars: 0,
         hinted: aligns_of(&info),
         aligns: aligns_of(&info),
+        kept_for_records: 0,
         copied: copied_bytes(&info),
         merges: merges(&info),
         info,
@@ -420,6 +421,7 @@ unsafe fn open_file(
         old_vars: vars,
         hinted: aligns_of(&info),
         aligns: aligns_of(&info),
+        kept_for_records: 0,
         copied: copied_bytes(&info),
         merges: merges(&info),
         info,
@@ -449,6 +451,7 @@ fn format_of(path: &str) -> Result<c_int> {
             Some(libc::ENOENT) => NC_ENOENT,
             Some(libc::EACCES) => NC_EACCESS,
             Some(libc::ENAMETOOLONG) => NC_EBAD_FILE,
+            Some(libc::EMFILE | libc::ENFILE) => NC_ENFILE,
             _ => NC_EFILE,
         };
         told(code, format!("{path}: {error}"))

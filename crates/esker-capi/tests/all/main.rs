@@ -3,8 +3,10 @@
 
 mod cdl;
 mod classes;
+mod cmake;
 mod compilers;
 mod every_procedure;
+mod every_type;
 mod fortran;
 mod interface;
 mod launchers;

@@ -24,6 +24,8 @@ pub struct Alignment {
     pub header_room: u64,
     /// Bytes kept free before the record section.
     pub record_room: u64,
+    /// The record section begins here or later: a place that was kept for it before.
+    pub records_from: u64,
     /// PnetCDF's rules (since 1.13): the header's extent is aligned if there are fixed-size
     /// variables, room before the records is kept only behind such variables, and in a changed
     /// schema variables move towards the end of the file or not at all.
@@ -38,6 +40,7 @@ impl Default for Alignment {
             records: 4,
             header_room: 0,
             record_room: 0,
+            records_from: 0,
             never_back: false,
         }
     }
@@ -104,6 +107,17 @@ impl DataLayout {
         if fits { Ok(layout) } else { DataLayout::place(schema, align) }
     }
 
+    /// Where PnetCDF's rules keep the record section of a header that was placed so: where it is, or where it
+    /// would be if there were record variables. It stays there when some are defined while the file is open.
+    pub fn kept_for_records(header: &Header, align: &Alignment) -> u64 {
+        let has_fixed = header.vars().any(|(_, var, _)| !header.schema.is_record(var));
+        let room = if has_fixed { align.record_room } else { 0 };
+        let end = header.fixed_end().saturating_add(room).max(align.records_from);
+        let would_begin =
+            if header.schema.vars.is_empty() { end } else { aligned(end, align.records) };
+        header.layout.record_begin.unwrap_or(would_begin)
+    }
+
     fn place_rest(
         schema: &Schema,
         align: &Alignment,
@@ -142,7 +156,7 @@ impl DataLayout {
                 place(number, var, &mut end)?;
             }
         }
-        end = end.and_then(|e| e.checked_add(align.record_room));
+        end = end.and_then(|e| e.checked_add(align.record_room)).map(|e| e.max(align.records_from));
         end = end.and_then(|e| round_up(e, align.records)).and_then(|e| round_up(e, 4));
         for (number, var) in schema.vars.iter().enumerate() {
             if schema.is_record(var) {
@@ -162,6 +176,11 @@ impl DataLayout {
     }
 }
 
+/// The first multiple of `align`, and of 4 at least, from `value` on.
+fn aligned(value: u64, align: u64) -> u64 {
+    round_up(value, align.max(4)).unwrap_or(u64::MAX)
+}
+
 /// Places as PnetCDF 1.15 does, so that the same calls make the same bytes.
 fn place_forward(
     schema: &Schema,
@@ -179,7 +198,7 @@ fn place_forward(
         max: version.max_offset(),
         remedy: "use CDF-2 or CDF-5, or define large variables last",
     };
-    let up = |value: u64, align: u64| round_up(value, align.max(4)).unwrap_or(u64::MAX);
+    let up = aligned;
     let old_begins = |record: bool| -> Vec<u64> {
         let vars =
             old.into_iter().flat_map(|h| h.vars().map(move |(_, var, place)| (h, var, place)));
@@ -215,7 +234,7 @@ fn place_forward(
     if has_fixed {
         end = end.saturating_add(align.record_room);
     }
-    let section = up(up(end, 4).max(old_section), align.records);
+    let section = up(up(end, 4).max(old_section).max(align.records_from), align.records);
     let mut end = section;
     let mut before = old_records.iter();
     for (number, var) in numbered().filter(|(_, var)| schema.is_record(var)) {

@@ -17,7 +17,7 @@ pub use leftover::{Leftover, leftovers, remove_tree};
 pub use live::{LiveDraft, remove_live_drafts};
 pub use name::{DraftForm, DraftName, draft_path, named_path, random};
 
-use crate::{File, Occupant, Result, Store, StoreError};
+use crate::{File, Occupant, Result, Store, StoreError, Stripes};
 use live::Kind;
 
 /// How often another name is tried: a random number of 64 bits is free at once.
@@ -44,15 +44,29 @@ impl Draft {
     /// lose, and may have been made for the purpose (striping, a mount, a directory that takes no files): it is
     /// filled where it is, and stays locked as long as it is open. Links are followed. Anything else is an error that says so.
     pub fn begin(store: &Arc<dyn Store>, target: &Path) -> Result<Draft> {
+        Draft::begin_striped(store, target, None)
+    }
+
+    /// The same for a new file with these stripes, where the file system has such. A file that is filled where it
+    /// is keeps its own.
+    pub fn begin_striped(
+        store: &Arc<dyn Store>,
+        target: &Path,
+        stripes: Option<Stripes>,
+    ) -> Result<Draft> {
         let landing = store.landing(target)?;
         match landing.occupant {
             Occupant::Empty(file) => Ok(Draft::found(store, landing.path, file)),
-            _ => Draft::whole(store, &landing.path),
+            _ => Draft::replacing(store, &landing.path, stripes),
         }
     }
 
     /// The same for a file that is seen whole or not at all: an empty file is replaced too.
     pub fn whole(store: &Arc<dyn Store>, target: &Path) -> Result<Draft> {
+        Draft::replacing(store, target, None)
+    }
+
+    fn replacing(store: &Arc<dyn Store>, target: &Path, stripes: Option<Stripes>) -> Result<Draft> {
         let landing = store.landing(target)?;
         let (like, replaces) = match landing.occupant {
             Occupant::Nothing => (None, false),
@@ -60,7 +74,7 @@ impl Draft {
             Occupant::Empty(_) => (Some(&*landing.path), false),
             Occupant::Directory => return Err(is_directory(target)),
         };
-        let made = Draft::beside(store, &landing.path, like);
+        let made = Draft::beside(store, &landing.path, like, stripes);
         let mut draft = made.map_err(|error| refused(error, like.is_some()))?;
         draft.replaces = replaces;
         Ok(draft)
@@ -69,7 +83,7 @@ impl Draft {
     /// Begins a file that is going to have the name `target`, with who may read it taken from `like`
     /// (or, without, from the umask), whatever has the name now.
     pub fn begin_like(store: &Arc<dyn Store>, target: &Path, like: Option<&Path>) -> Result<Draft> {
-        Draft::beside(store, target, like)
+        Draft::beside(store, target, like, None)
     }
 
     /// Begins a folder that is going to have the name `target`, in place of a folder that has it.
@@ -90,10 +104,16 @@ impl Draft {
         Ok(draft)
     }
 
-    fn beside(store: &Arc<dyn Store>, target: &Path, like: Option<&Path>) -> Result<Draft> {
-        let (path, file) = fresh(target, Kind::File, |path| match like {
-            Some(like) => store.create_like(path, like),
-            None => store.create(path, crate::CreateMode::New),
+    fn beside(
+        store: &Arc<dyn Store>,
+        target: &Path,
+        like: Option<&Path>,
+        stripes: Option<Stripes>,
+    ) -> Result<Draft> {
+        let (path, file) = fresh(target, Kind::File, |path| match (stripes, like) {
+            (Some(stripes), like) => store.create_striped(path, like, stripes),
+            (None, Some(like)) => store.create_like(path, like),
+            (None, None) => store.create(path, crate::CreateMode::New),
         })?;
         Ok(Draft::of(store, target.to_path_buf(), path, Some(file), Kind::File))
     }

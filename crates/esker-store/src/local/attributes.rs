@@ -11,31 +11,85 @@ use std::path::Path;
 use rustix::fs::{Gid, Uid, XattrFlags};
 use rustix::io::Errno;
 
+use crate::Stripes;
+use crate::stripes::ATTRIBUTE;
+
 /// The access list of a file. Its permissions are in the mode as well, but not one from the other.
 const ACCESS: &[u8] = b"system.posix_acl_access";
 /// The access list that a directory gives to new files.
 const DEFAULT: &[u8] = b"system.posix_acl_default";
-/// Lustre's striping, which a file has from before it is opened for the first time, or not at all.
-const STRIPING: &[u8] = b"lustre.lov";
 /// A list of names and a value are never longer (the kernel's own limits).
 const LONGEST: usize = 64 << 10;
 
 /// Creates a file that nobody else may open yet, with the striping that `like` has.
 pub(super) fn create_private(path: &Path, like: &Path) -> io::Result<File> {
+    create_with(path, PRIVATE, value(like, ATTRIBUTE)?.as_deref(), &Lustre)
+}
+
+/// The mode of a file that nobody else may open.
+pub(super) const PRIVATE: u32 = 0o600;
+
+/// What there is of a parallel file system; tests have one of their own.
+pub(super) trait Striping {
+    /// Whether new files of this directory can have stripes.
+    fn is_here(&self, directory: &Path) -> bool;
+    /// Gives a file that was never opened its stripes.
+    fn set(&self, path: &Path, attribute: &[u8]) -> io::Result<()>;
+}
+
+/// Lustre.
+#[derive(Debug)]
+pub(super) struct Lustre;
+
+impl Striping for Lustre {
+    #[cfg(target_os = "linux")]
+    fn is_here(&self, directory: &Path) -> bool {
+        const LUSTRE: u64 = 0x0bd0_0bd0;
+        rustix::fs::statfs(directory).is_ok_and(|system| system.f_type as u64 == LUSTRE)
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn is_here(&self, _: &Path) -> bool {
+        false
+    }
+
+    fn set(&self, path: &Path, attribute: &[u8]) -> io::Result<()> {
+        let name = std::ffi::OsStr::from_bytes(ATTRIBUTE);
+        Ok(rustix::fs::lsetxattr(path, name, attribute, XattrFlags::empty())?)
+    }
+}
+
+/// Creates a file that must be new, with this striping: a file has it from before it is opened for the first
+/// time, or not at all.
+pub(super) fn create_with(
+    path: &Path,
+    mode: u32,
+    striping: Option<&[u8]>,
+    system: &dyn Striping,
+) -> io::Result<File> {
     use std::os::unix::fs::OpenOptionsExt;
     let mut options = fs::OpenOptions::new();
-    options.read(true).write(true).mode(0o600);
+    options.read(true).write(true).mode(mode);
     #[cfg(target_os = "linux")]
-    if let Some(striping) = value(like, STRIPING)? {
+    if let Some(striping) = striping {
         // As `tar` restores it: a file that was never opened takes it.
-        let (kind, mode) = (rustix::fs::FileType::RegularFile, 0o600.into());
-        rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode, 0)?;
+        let kind = rustix::fs::FileType::RegularFile;
+        rustix::fs::mknodat(rustix::fs::CWD, path, kind, mode.into(), 0)?;
         // A stripe that cannot be had costs speed, not data.
-        let _ = rustix::fs::lsetxattr(path, STRIPING, &striping, XattrFlags::empty());
+        let _ = system.set(path, striping);
         let no_follow = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
         return options.custom_flags(no_follow).open(path);
     }
+    let _ = (striping, system);
     options.create_new(true).open(path)
+}
+
+/// Bytes of a stripe of an open file, if it has such.
+pub(super) fn stripe_of(file: &File) -> Option<u64> {
+    let mut bytes = [0; 64 << 10];
+    let name = std::ffi::OsStr::from_bytes(ATTRIBUTE);
+    let length = rustix::fs::fgetxattr(file, name, &mut bytes[..]).ok()?;
+    Stripes::of_attribute(bytes.get(..length)?).map(|stripes| stripes.size).filter(|size| *size > 0)
 }
 
 /// Gives `new`, which only its owner may open, the owner, group, access lists, extended attributes and at

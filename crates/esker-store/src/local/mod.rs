@@ -7,7 +7,7 @@ use std::fs::{self, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rustix::fs::{Mode, OFlags};
@@ -15,8 +15,10 @@ use rustix::fs::{Mode, OFlags};
 use crate::enclosed::{EnclosedStore, names};
 use crate::lock::outcome;
 use crate::{
-    Access, CreateMode, File, FileId, Landing, Locking, Result, Store, StoreError, named_path,
+    Access, CreateMode, File, FileId, Landing, Locking, Result, Stamp, Store, StoreError, Stripes,
+    named_path,
 };
+use attributes::{Lustre, PRIVATE, Striping};
 
 /// Files of the local (or mounted) file system.
 #[derive(Debug, Clone, Copy, Default)]
@@ -26,6 +28,8 @@ pub struct LocalStore;
 pub(crate) struct LocalFile {
     path: PathBuf,
     file: fs::File,
+    /// Bytes of its stripes, if it has such.
+    stripe: OnceLock<Option<u64>>,
 }
 
 fn directory_of(path: &Path) -> &Path {
@@ -36,6 +40,46 @@ fn directory_of(path: &Path) -> &Path {
 }
 
 impl LocalStore {
+    /// A file that was made for its owner alone, with the permissions of `like`.
+    fn given(path: &Path, made: io::Result<fs::File>, like: &Path) -> Result<Arc<dyn File>> {
+        let file = made.map_err(|e| StoreError::new(path, "create", e))?;
+        if let Err(error) = attributes::give(&file, like) {
+            // It is ours, and empty.
+            let _ = fs::remove_file(path);
+            return Err(StoreError::new(
+                path,
+                "giving it the permissions of what it replaces",
+                error,
+            ));
+        }
+        LocalStore::wrap(path, Ok(file), "create")
+    }
+
+    fn create_striped_by(
+        &self,
+        system: &dyn Striping,
+        path: &Path,
+        like: Option<&Path>,
+        stripes: Stripes,
+    ) -> Result<Arc<dyn File>> {
+        let like = match like {
+            Some(like) if self.exists(like)? => Some(like),
+            _ => None,
+        };
+        if !system.is_here(directory_of(path)) {
+            return match like {
+                Some(like) => self.create_like(path, like),
+                None => self.create(path, CreateMode::New),
+            };
+        }
+        let mode = if like.is_some() { PRIVATE } else { 0o666 };
+        let made = attributes::create_with(path, mode, Some(&stripes.attribute()), system);
+        match like {
+            Some(like) => LocalStore::given(path, made, like),
+            None => LocalStore::wrap(path, made, "create"),
+        }
+    }
+
     fn wrap(path: &Path, file: io::Result<fs::File>, action: &str) -> Result<Arc<dyn File>> {
         let file = file.map_err(|e| StoreError::new(path, action, e))?;
         // A directory opens for reading without complaint; say so now and not at the first read.
@@ -43,7 +87,7 @@ impl LocalStore {
             let error = io::Error::new(io::ErrorKind::IsADirectory, "it is a directory");
             return Err(StoreError::new(path, action, error));
         }
-        Ok(Arc::new(LocalFile { path: path.to_path_buf(), file }))
+        Ok(LocalFile::shared(path, file))
     }
 }
 
@@ -147,18 +191,16 @@ impl Store for LocalStore {
         if !self.exists(like)? {
             return self.create(path, CreateMode::New);
         }
-        let file = attributes::create_private(path, like)
-            .map_err(|e| StoreError::new(path, "create", e))?;
-        if let Err(error) = attributes::give(&file, like) {
-            // It is ours, and empty.
-            let _ = fs::remove_file(path);
-            return Err(StoreError::new(
-                path,
-                "giving it the permissions of what it replaces",
-                error,
-            ));
-        }
-        LocalStore::wrap(path, Ok(file), "create")
+        LocalStore::given(path, attributes::create_private(path, like), like)
+    }
+
+    fn create_striped(
+        &self,
+        path: &Path,
+        like: Option<&Path>,
+        stripes: Stripes,
+    ) -> Result<Arc<dyn File>> {
+        self.create_striped_by(&Lustre, path, like, stripes)
     }
 
     fn create_new_dir(&self, path: &Path, like: Option<&Path>) -> Result<()> {
@@ -241,7 +283,7 @@ fn id(metadata: &fs::Metadata) -> FileId {
 impl LocalFile {
     /// A file that is open, whatever it was opened by.
     pub(crate) fn shared(path: &Path, file: fs::File) -> Arc<dyn File> {
-        Arc::new(LocalFile { path: path.to_path_buf(), file })
+        Arc::new(LocalFile { path: path.to_path_buf(), file, stripe: OnceLock::new() })
     }
 
     fn failed(&self, what: &str, offset: u64, len: usize, error: io::Error) -> StoreError {
@@ -285,8 +327,10 @@ impl File for LocalFile {
     }
 
     fn block_size(&self) -> u64 {
-        // Lustre tells its stripe here, GPFS its block, NFS its transfer size.
-        self.file.metadata().map_or(4096, |m| m.blksize()).clamp(512, 64 << 20)
+        let stripe = *self.stripe.get_or_init(|| attributes::stripe_of(&self.file));
+        // GPFS tells its block here, NFS its transfer size.
+        let block = || self.file.metadata().map_or(4096, |m| m.blksize());
+        stripe.unwrap_or_else(block).clamp(512, 64 << 20)
     }
 
     fn try_lock(&self) -> Result<Locking> {
@@ -306,5 +350,80 @@ impl File for LocalFile {
         let metadata = self.file.metadata();
         let metadata = metadata.map_err(|e| StoreError::new(&self.path, "look-up", e))?;
         Ok(Some(id(&metadata)))
+    }
+
+    fn stamp(&self) -> Result<Option<Stamp>> {
+        let metadata = self.file.metadata();
+        let m = metadata.map_err(|e| StoreError::new(&self.path, "look-up", e))?;
+        Ok(Some(Stamp { seconds: m.ctime(), nanoseconds: m.ctime_nsec(), len: m.len() }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// A parallel file system that remembers what it was told.
+    #[derive(Default)]
+    struct Fake {
+        refuses: bool,
+        told: Mutex<Vec<(PathBuf, Vec<u8>)>>,
+    }
+
+    impl Striping for Fake {
+        fn is_here(&self, _: &Path) -> bool {
+            true
+        }
+
+        fn set(&self, path: &Path, attribute: &[u8]) -> io::Result<()> {
+            // As Lustre: only of a file that has no contents.
+            assert_eq!(fs::metadata(path)?.len(), 0);
+            self.told.lock().unwrap().push((path.to_path_buf(), attribute.to_vec()));
+            if self.refuses {
+                Err(io::Error::from(io::ErrorKind::PermissionDenied))
+            } else {
+                Ok(())
+            }
+        }
+    }
+
+    #[test]
+    fn a_new_file_gets_its_stripes_before_anything_else_and_lives_without_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let stripes = Stripes { count: 8, size: 1 << 20 };
+        let old = dir.path().join("old");
+        fs::write(&old, "old").unwrap();
+        fs::set_permissions(&old, std::os::unix::fs::PermissionsExt::from_mode(0o640)).unwrap();
+        for refuses in [false, true] {
+            for like in [None, Some(&*old)] {
+                let fake = Fake { refuses, ..Fake::default() };
+                let path = dir.path().join(format!("new{refuses}{}", like.is_some()));
+                let file = LocalStore.create_striped_by(&fake, &path, like, stripes).unwrap();
+                file.write_at(0, b"contents").unwrap();
+                assert_eq!(fs::read(&path).unwrap(), b"contents");
+                let told = fake.told.lock().unwrap();
+                assert_eq!(*told, [(path.clone(), stripes.attribute())]);
+                if like.is_some() {
+                    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o640);
+                }
+                // It must be new.
+                let again = LocalStore.create_striped_by(&fake, &path, like, stripes);
+                assert_eq!(again.unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+            }
+        }
+    }
+
+    #[test]
+    fn where_there_are_no_stripes_a_file_is_as_any_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let (plain, striped) = (dir.path().join("plain"), dir.path().join("striped"));
+        let stripes = Stripes { count: 8, size: 1 << 20 };
+        let one = LocalStore.create(&plain, CreateMode::New).unwrap();
+        let other = LocalStore.create_striped(&striped, None, stripes).unwrap();
+        assert_eq!(one.block_size(), other.block_size());
+        let mode = |path| fs::metadata(path).unwrap().mode();
+        assert_eq!(mode(&plain), mode(&striped));
     }
 }

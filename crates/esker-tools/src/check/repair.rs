@@ -205,7 +205,9 @@ fn apply(store: &Arc<dyn Store>, path: &Path, file: &dyn File, plan: &Plan) -> e
         Some((start, end)) if start >= 4 && end <= 12 => {
             file.write_at(start as u64, &plan.header[start..end])?;
         }
-        Some(_) => esker::replace_header(store, path, file, old, &plan.header)?,
+        Some(_) => {
+            esker::replace_header(store, path, file, old, &plan.header, esker::Survives::PowerLoss)?
+        }
     }
     file.sync()?;
     if plan.len < file_len {

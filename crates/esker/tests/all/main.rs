@@ -29,6 +29,7 @@ mod sparse;
 mod strides;
 mod subfiles;
 mod subfiles_power;
+mod young;
 
 /// Counts for each thread by itself, so that tests may run side by side.
 #[global_allocator]

@@ -782,7 +782,7 @@ proptest! {
         start in any::<bool>(),
         ops in prop::collection::vec(op(), 1..25),
     ) {
-        let align = Alignment { header: align, variable: align, records: align, header_room: room, record_room: room / 2, never_back: false };
+        let align = Alignment { header: align, variable: align, records: align, header_room: room, record_room: room / 2, ..Alignment::default() };
         let mut world = World::new(layout, version, filling, align);
         if start {
             world.run(&Op::Redef { changes: first_definition() });
