@@ -20,13 +20,17 @@ fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=generate");
     println!("cargo::rerun-if-changed=src/header.h");
+    println!("cargo::rerun-if-changed=src/esker_header.h");
     println!("cargo::rerun-if-changed=cxx");
     // The name that new programs ask for: Debian 12's, so that they run on either library.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-soname,libpnetcdf.so.0d");
     let out = std::env::var_os("OUT_DIR").unwrap_or_default();
     let out = Path::new(&out);
-    let (mut exports, mut prototypes) = (String::new(), String::new());
-    for function in table::functions().into_iter().chain(table::cdl()) {
+    let (mut exports, mut prototypes, mut added) = (String::new(), String::new(), String::new());
+    let named =
+        table::functions().into_iter().chain(table::cdl()).map(|function| (function, false));
+    for (function, ours) in named.chain(table::esker().into_iter().map(|function| (function, true)))
+    {
         let arguments: Vec<String> = function
             .arguments
             .iter()
@@ -70,12 +74,15 @@ fn main() {
             .collect();
         let space = if function.returns == "int" { " " } else { "" };
         let list = if arguments.is_empty() { "void".to_string() } else { arguments.join(", ") };
-        let _ =
-            writeln!(prototypes, "extern {}{space}{}({list});", function.returns, function.name);
+        let header = if ours { &mut added } else { &mut prototypes };
+        let _ = writeln!(header, "extern {}{space}{}({list});", function.returns, function.name);
     }
     let header = std::fs::read_to_string("src/header.h").unwrap_or_default();
     let header = header.replace("@PROTOTYPES@", prototypes.trim_end());
+    let esker = std::fs::read_to_string("src/esker_header.h").unwrap_or_default();
+    let esker = esker.replace("@PROTOTYPES@", added.trim_end());
     for (name, text) in [
+        ("esker_pnetcdf.h", esker),
         ("exports.rs", exports),
         ("prototypes.h", prototypes),
         ("pnetcdf.h", header),

@@ -1,8 +1,9 @@
-//! Prints `pnetcdf.h`, or what is named: Fortran's `pnetcdf.inc` or `pnetcdf.f90`, C++'s `pnetcdf`,
+//! Prints `pnetcdf.h`, or what is named: `esker_pnetcdf.h`, Fortran's `pnetcdf.inc` or `pnetcdf.f90`, C++'s `pnetcdf`,
 //! or the source `pnetcdf.cpp` with its `mpi.h`, for the script that installs the library.
 
 fn main() {
     let text = match std::env::args().nth(1).as_deref() {
+        Some("esker_pnetcdf.h") => pnetcdf::ESKER_HEADER,
         Some("pnetcdf.inc") => pnetcdf::INCLUDE,
         Some("pnetcdf.f90") => pnetcdf::MODULE,
         Some("pnetcdf") => pnetcdf::CXX_HEADER,

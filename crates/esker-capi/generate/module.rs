@@ -56,6 +56,16 @@ const SAME: &[&str] = &[
     "inq_buffer_usage(ncid, usage: offset out)",
     "inq_buffer_size(ncid, buf_size: offset out)",
     "buffer_detach(ncid)",
+    "var_set_filter(ncid, varid, filters: text)",
+    "var_get_filter(ncid, varid, len: int out, filters: text out)",
+    "var_set_layout(ncid, varid, layout)",
+    "var_get_layout(ncid, varid, layout: int out)",
+    "inq_var_decom(ncid, varid, decomid: int out)",
+    "inq_var_decom_size(ncid, varid, nelems: offset out)",
+    "flush_start(ncid, token: int out)",
+    "sync_start(ncid, token: int out)",
+    "token_test(ncid, token, done: int out)",
+    "token_wait(ncid, token)",
 ];
 
 /// Procedures with a function of their own in `src/fortran/module.rs`.
@@ -75,6 +85,13 @@ const OWN: &[&str] = &[
     "wait(ncid, num, req: int[] inout, st: int[] out)",
     "wait_all(ncid, num, req: int[] inout, st: int[] out)",
     "cancel(ncid, num, req: int[] inout, st: int[] out)",
+    "var_set_chunk(ncid, varid, chunk: offset[])",
+    "var_get_chunk(ncid, varid, chunk: offset[] out)",
+    "def_decom(ncid, dimids: int[], start: offset[][], count: offset[][], decomid: int out)",
+    "def_decom_var(ncid, name: text, xtype, dimids: int[], decomid, varid: int out)",
+    "inq_decoms(ncid, ndecoms: int out, decomids: int[] out)",
+    "inq_decom(ncid, decomid, ndims: int out, dimids: int[] out, nprocs: int out, \
+     nblocks: offset out, nelems: offset out)",
 ];
 
 /// A type of values: in names, in Fortran, in Rust, its bytes and its number in files.
@@ -147,7 +164,7 @@ impl Argument {
             Some("inout") => "inout",
             _ => "in",
         };
-        let rank = usize::from(ty.ends_with("[]"));
+        let rank = ty.matches("[]").count();
         let ty = match ty.trim_end_matches("[]") {
             "offset" => "integer(8)",
             "text" => TEXT.fortran,
@@ -234,6 +251,12 @@ fn procedures() -> Vec<Procedure> {
                     all.push(access.varn());
                     if blocks {
                         all.push(access.vard());
+                    }
+                    if rank > 0 && kind.name != "text" {
+                        all.push(access.decom());
+                        if operation == "get" && !collective {
+                            all.push(access.var_start());
+                        }
                     }
                 }
             }
@@ -390,6 +413,40 @@ impl Access {
         };
         let (name, generic) = self.name("varn");
         Procedure { name, generic, arguments, body }
+    }
+
+    /// A rank's own part of a decomposed variable.
+    fn decom(&self) -> Procedure {
+        let mut arguments = ids();
+        let req = self.values("values", &mut arguments);
+        for index in ["start", "count"] {
+            arguments.push(Argument::new(index, "integer(8)", "in").ranked(1).optional());
+        }
+        let body = format!(
+            "decom({}, MemoryType::{}, ncid, varid, {}, [start, count], {req})",
+            self.call(),
+            self.kind.memory,
+            values_of("values", self.kind, self.rank)
+        );
+        let (name, generic) = self.name("decom");
+        Procedure { name, generic, arguments, body }
+    }
+
+    /// A read in the background.
+    fn var_start(&self) -> Procedure {
+        let mut arguments = ids();
+        arguments.push(Argument::new("values", self.kind.fortran, "out").ranked(self.rank));
+        arguments.push(Argument::new("token", "integer", "out"));
+        for index in ["start", "count"] {
+            arguments.push(Argument::new(index, "integer(8)", "in").ranked(1).optional());
+        }
+        let body = format!(
+            "var_start(MemoryType::{}, ncid, varid, {}, token, [start, count])",
+            self.kind.memory,
+            values_of("values", self.kind, self.rank)
+        );
+        let name = format!("get_var_start_{}D_{}", self.rank, self.kind.name);
+        Procedure { name, generic: Some("get_var_start".to_string()), arguments, body }
     }
 
     fn vard(&self) -> Procedure {
@@ -556,6 +613,7 @@ fn nfmpi_declaration(argument: &nfmpi::Argument) -> String {
         Meaning::TextOut => (TEXT.fortran, "out", ""),
         Meaning::InfoOut | Meaning::IntegerOut | Meaning::IdOut => ("integer", "out", ""),
         Meaning::OffsetOut => ("integer(8)", "out", ""),
+        Meaning::LengthsOut => ("integer(8)", "out", "(*)"),
         Meaning::Dimensions => ("integer", "in", "(*)"),
         Meaning::Requests => ("integer", "inout", "(*)"),
         Meaning::DimensionsOut | Meaning::IntegersOut => ("integer", "out", "(*)"),

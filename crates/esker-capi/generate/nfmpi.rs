@@ -49,6 +49,8 @@ pub(crate) enum Meaning {
     IdOut,
     /// Where an MPI_Offset goes.
     OffsetOut,
+    /// Where a length for each dimension goes, in reverse.
+    LengthsOut,
     /// The dimensions of a variable, in reverse.
     Dimensions,
     DimensionsOut,
@@ -91,8 +93,8 @@ pub(crate) const BY_HAND: [&str; 7] =
 
 /// All functions that have a counterpart in C.
 pub(crate) fn functions() -> Vec<Nfmpi> {
-    let all = table::functions();
-    all.iter().filter(|f| !table::is_of_graphs(&f.name)).filter_map(translate).collect()
+    let all = table::functions().into_iter().chain(table::esker());
+    all.filter(|f| !table::is_of_graphs(&f.name)).filter_map(|f| translate(&f)).collect()
 }
 
 fn translate(function: &Function) -> Option<Nfmpi> {
@@ -103,7 +105,9 @@ fn translate(function: &Function) -> Option<Nfmpi> {
     let mut words: Vec<&str> = name.split('_').collect();
     let mut kind = None;
     let is_data = matches!(words.first(), Some(&("put" | "get" | "iput" | "iget" | "bput")))
-        && words.get(1).is_some_and(|word| *word == "att" || word.starts_with("var"));
+        && words
+            .get(1)
+            .is_some_and(|word| *word == "att" || *word == "decom" || word.starts_with("var"));
     let put = is_data && words.first().is_some_and(|word| word.ends_with("put"));
     let many = words.get(1).is_some_and(|word| *word != "var1");
     if let Some(word) = words.get_mut(2).filter(|_| is_data) {
@@ -157,6 +161,8 @@ fn meaning(ty: &str, name: &str) -> Meaning {
         ("char *", _) => Meaning::TextOut,
         ("const int *", _) => Meaning::Dimensions,
         ("int *", "dimidsp") => Meaning::DimensionsOut,
+        ("int *", "decomids") => Meaning::IntegersOut,
+        ("MPI_Offset *", "chunk") => Meaning::LengthsOut,
         ("int *", "idp" | "varidp" | "unlimdimidp") => Meaning::IdOut,
         ("int *", "requests" | "reqs") => Meaning::Requests,
         ("int *", "statuses" | "ncids") => Meaning::IntegersOut,
@@ -183,7 +189,7 @@ impl Meaning {
             Meaning::InfoOut | Meaning::IntegersOut => "*mut c_int",
             Meaning::Offset | Meaning::Record => "*const Offset",
             Meaning::Start | Meaning::Count | Meaning::Starts | Meaning::Counts => "*const Offset",
-            Meaning::OffsetOut => "*mut Offset",
+            Meaning::OffsetOut | Meaning::LengthsOut => "*mut Offset",
             Meaning::Text => "*const c_char",
             Meaning::TextOut => "*mut c_char",
             Meaning::Values { .. } => "*mut c_void",
@@ -260,8 +266,17 @@ fn export(function: &Nfmpi) -> String {
                 format!("{name}.as_ptr()")
             }
             Meaning::DimensionsOut => {
-                let _ = writeln!(before, "let mut {name}_c = rank_ids(*ncid, *varid);");
+                let ids = match function.c.ends_with("inq_decom") {
+                    true => "decom_ids(*ncid, *decomid)",
+                    false => "rank_ids(*ncid, *varid)",
+                };
+                let _ = writeln!(before, "let mut {name}_c = {ids};");
                 let _ = writeln!(after, "give_dimensions({name}, &{name}_c);");
+                format!("{name}_c.as_mut_ptr()")
+            }
+            Meaning::LengthsOut => {
+                let _ = writeln!(before, "let mut {name}_c = rank_offsets(*ncid, *varid);");
+                let _ = writeln!(after, "give_lengths({name}, &{name}_c);");
                 format!("{name}_c.as_mut_ptr()")
             }
             Meaning::Requests => {
@@ -301,11 +316,20 @@ fn export(function: &Nfmpi) -> String {
         passed.push(pass);
     }
     let mut body = String::new();
-    if has_index {
+    if function.c.ends_with("def_decom") {
+        // The map's own number of dimensions.
+        let _ = writeln!(body, "let rank = usize::try_from(*ndims).unwrap_or(0);");
+    } else if has_index {
+        let rank = match function.arguments.iter().any(|argument| argument.name == "bufcount")
+            && function.c.contains("_decom")
+        {
+            true => "outer_rank_of",
+            false => "rank_of",
+        };
         // A rank that names no variable still takes part in a collective call.
         let _ = writeln!(
             body,
-            "let rank = match rank_of(*ncid, *varid) {{\n\
+            "let rank = match {rank}(*ncid, *varid) {{\n\
              Ok(rank) => rank,\n\
              Err(code) => {{ let _ = {}({}); return code; }}\n}};",
             function.c,

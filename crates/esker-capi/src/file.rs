@@ -1,5 +1,6 @@
 //! An open file: its state, its flags, and what ranks agree on.
 
+use std::cell::OnceCell;
 use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use esker_format::name;
 use crate::codes::*;
 use crate::graph_ids::GraphIds;
 use crate::pending::Pending;
+use crate::tokens::Tokens;
 
 /// What a file is doing.
 pub(crate) enum State {
@@ -56,6 +58,8 @@ pub(crate) struct File {
     pub(crate) aligns: Aligns,
     /// Hints of the program and the environment.
     pub(crate) info: Vec<(String, String)>,
+    /// `esker_definitions=merge`: ranks may define different things.
+    pub(crate) merges: bool,
     /// A posted put of at most so many bytes is copied when it is posted.
     pub(crate) copied: u64,
     pub(crate) pending: Pending,
@@ -65,11 +69,29 @@ pub(crate) struct File {
     pub(crate) graph_ids: GraphIds,
     /// The graphs in data mode, once they are asked for.
     pub(crate) graphs_read: Option<GraphSet>,
+    /// What goes on while the program does.
+    pub(crate) tokens: Tokens,
+    /// What the program sees, once it has looked and until it changes, where that is not how values are stored.
+    pub(crate) shown: OnceCell<Result<Option<Schema>>>,
 }
 
 impl File {
-    /// Dimensions, attributes and variables.
+    /// Dimensions, attributes and variables, as arrays: how they are stored is not the program's concern.
     pub(crate) fn schema(&self) -> Result<&Schema> {
+        let shown = self.shown.get_or_init(|| match &self.state {
+            State::Define(define) => define.plain_schema().map_err(|e| of(&e)),
+            State::Data(dataset) => dataset.plain_schema().map_err(|e| of(&e)),
+            State::Lost => Ok(None),
+        });
+        match shown {
+            Ok(Some(schema)) => Ok(schema),
+            Ok(None) => self.stored_schema(),
+            Err(code) => Err(*code),
+        }
+    }
+
+    /// The same as the library has it.
+    pub(crate) fn stored_schema(&self) -> Result<&Schema> {
         match &self.state {
             State::Define(define) => Ok(define.schema()),
             State::Data(dataset) => Ok(dataset.schema()),
@@ -99,6 +121,7 @@ impl File {
     }
 
     pub(crate) fn define(&mut self) -> Result<&mut Define> {
+        self.shown.take();
         match &mut self.state {
             State::Define(define) => Ok(define),
             _ => Err(NC_ENOTINDEFINE),
@@ -163,6 +186,7 @@ impl File {
     /// Ends define mode. Collective.
     pub(crate) fn enddef(&mut self, room: [u64; 4]) -> Result<()> {
         let align = self.alignment(room)?;
+        self.shown.take();
         let state = std::mem::replace(&mut self.state, State::Lost);
         let State::Define(mut define) = state else {
             self.state = state;
@@ -176,7 +200,8 @@ impl File {
             let _ = define.set_fill(VarId(number), mode);
         }
         // Not in safe mode, where every definition was compared when it was made.
-        match define.follow_root() {
+        let followed = if self.merges { Ok(false) } else { define.follow_root() };
+        match followed {
             Ok(true) if verbose() => {
                 eprintln!("pnetcdf: the ranks define different things: rank 0's are used")
             }
@@ -252,6 +277,7 @@ impl File {
         in_define: impl FnOnce(&mut Define) -> esker::Result<()>,
         in_data: impl FnOnce(&mut Schema) -> std::result::Result<(), esker::SchemaError>,
     ) -> Result<()> {
+        self.shown.take();
         match &mut self.state {
             State::Define(define) => in_define(define).map_err(|e| of(&e)),
             State::Data(dataset) => dataset.amend(in_data).map_err(|e| together(&*self.comm, &e)),

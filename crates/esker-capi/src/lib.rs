@@ -29,6 +29,7 @@
 mod attribute;
 mod calls;
 mod codes;
+mod decom;
 mod file;
 mod files;
 mod filetype;
@@ -37,6 +38,7 @@ mod graph_ids;
 mod many;
 mod pending;
 mod request;
+mod tokens;
 mod transfer;
 
 /// The functions that C calls.
@@ -59,6 +61,9 @@ pub const HEADER: &str = include_str!(concat!(env!("OUT_DIR"), "/pnetcdf.h"));
 
 /// The prototypes in [`HEADER`] alone.
 pub const PROTOTYPES: &str = include_str!(concat!(env!("OUT_DIR"), "/prototypes.h"));
+
+/// The text of `esker_pnetcdf.h`, which has what Esker adds.
+pub const ESKER_HEADER: &str = include_str!(concat!(env!("OUT_DIR"), "/esker_pnetcdf.h"));
 
 /// The text of Fortran's `pnetcdf.inc`.
 pub const INCLUDE: &str = include_str!(concat!(env!("OUT_DIR"), "/pnetcdf.inc"));

@@ -307,6 +307,38 @@ impl Request {
         self.kept = Some(memory);
     }
 
+    /// Gives values that were read in the background to where the program wants them.
+    ///
+    /// # Safety
+    ///
+    /// The program's memory is still there.
+    pub(crate) unsafe fn receive(
+        &mut self,
+        values: &esker::Values,
+        version: esker::Version,
+    ) -> Result<()> {
+        let memory = match &mut self.kept {
+            Some(kept) => &mut kept[..],
+            // SAFETY: the caller vouches for the program's memory.
+            None => unsafe { std::slice::from_raw_parts_mut(self.address, self.len) },
+        };
+        let (external, bytes) = (values.ty(), values.external_bytes());
+        let rules = ConversionRules::of(version);
+        let report = values::decode(external, &bytes, self.memory, memory, rules);
+        let report = report.map_err(|e| told(NC_ECHAR, e))?;
+        if let (Some(unpack), Some(kept)) = (&self.unpack, &self.kept) {
+            // SAFETY: the buffer is as the call in C said.
+            let unpacked = unsafe { unpack.datatype.unpack(kept, unpack.address, unpack.count) };
+            unpacked.map_err(|e| of_mpi(&e))?;
+        }
+        if report.all_fit() { Ok(()) } else { Err(told(NC_ERANGE, report)) }
+    }
+
+    /// The elements that it is of.
+    pub(crate) fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
     /// Its own memory, if it has any.
     pub(crate) fn kept(&self) -> &[u8] {
         self.kept.as_deref().unwrap_or_default()

@@ -114,6 +114,54 @@ const GRAPHS: &[&str] = &[
     "int inq_edge(int ncid, int edgeid, char *name, double *weightp, int *directionp)",
 ];
 
+/// Functions for what Esker adds: chunks, filters, decomposition maps, tokens. In `esker_pnetcdf.h`.
+const ESKER: &[&str] = &[
+    "int var_set_chunk(int ncid, int varid, const MPI_Offset *chunk)",
+    "int var_get_chunk(int ncid, int varid, MPI_Offset *chunk)",
+    "int var_set_filter(int ncid, int varid, const char *filters)",
+    "int var_get_filter(int ncid, int varid, int *lenp, char *filters)",
+    "int var_set_layout(int ncid, int varid, int layout)",
+    "int var_get_layout(int ncid, int varid, int *layoutp)",
+    "int def_decom(int ncid, int ndims, const int *dimids, int num, MPI_Offset* const *starts, MPI_Offset* const *counts, int *decomidp)",
+    "int def_decom_var(int ncid, const char *name, nc_type xtype, int ndims, const int *dimids, int decomid, int *varidp)",
+    "int inq_decoms(int ncid, int *ndecomsp, int *decomids)",
+    "int inq_decom(int ncid, int decomid, int *ndimsp, int *dimidsp, int *nprocsp, MPI_Offset *nblocksp, MPI_Offset *nelemsp)",
+    "int inq_var_decom(int ncid, int varid, int *decomidp)",
+    "int inq_var_decom_size(int ncid, int varid, MPI_Offset *nelemsp)",
+    "int flush_start(int ncid, int *tokenp)",
+    "int sync_start(int ncid, int *tokenp)",
+    "int get_vara_start(int ncid, int varid, const MPI_Offset *start, const MPI_Offset *count, void *ip, MPI_Offset bufcount, MPI_Datatype buftype, int *tokenp)",
+    "int token_test(int ncid, int token, int *donep)",
+    "int token_wait(int ncid, int token)",
+];
+
+/// Functions of `esker_pnetcdf.h`, in its order.
+pub(crate) fn esker() -> Vec<Function> {
+    let mut all: Vec<Function> = ESKER.iter().map(|text| single(text, "ncmpi_")).collect();
+    for (operation, ours) in OPERATIONS {
+        for collective in [false, true] {
+            if collective && operation.len() > 3 {
+                continue;
+            }
+            let mut arguments = vec![
+                argument("int", "ncid"),
+                argument("int", "varid"),
+                argument("const MPI_Offset *", "start"),
+                argument("const MPI_Offset *", "count"),
+            ];
+            let memory = buffer(operation, None, &mut arguments);
+            let req = request(operation, &mut arguments);
+            let body = format!(
+                "crate::decom::blob(ncid, varid, Call::new(Operation::{ours}, {collective}), \
+                 [start, count], {memory}, {req})"
+            );
+            let name = format!("ncmpi_{operation}_decom{}", ending(None, collective));
+            all.push(Function { name, returns: "int", arguments, body });
+        }
+    }
+    all
+}
+
 /// Whether a function is one of graphs.
 pub(crate) fn is_of_graphs(name: &str) -> bool {
     GRAPHS.iter().any(|text| format!("ncmpi_{}", text[4..].split('(').next().unwrap_or("")) == name)

@@ -111,7 +111,7 @@ impl File {
     }
 
     /// A buffered put needs an attached buffer.
-    fn check_buffer(&self, call: Call) -> Result<()> {
+    pub(crate) fn check_buffer(&self, call: Call) -> Result<()> {
         match (call.operation, &self.pending.buffer) {
             (Operation::BPut, None) => Err(NC_ENULLABUF),
             _ => Ok(()),
@@ -342,7 +342,7 @@ impl File {
     }
 
     /// Goes on with checked elements: moves them, or queues the request.
-    unsafe fn go(
+    pub(crate) unsafe fn go(
         &mut self,
         varid: c_int,
         call: Call,

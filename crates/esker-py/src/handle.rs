@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use esker::{
-    CreateOptions, Dataset, DimLen, FillMode, Hints, Layout, OpenOptions, Owner, Schema, VarId,
-    Version,
+    CreateOptions, Dataset, DecompositionId, DimId, DimLen, FillMode, Hints, Layout, OpenOptions,
+    Owner, Schema, Selection, VarId, Version,
 };
 use esker_format::chunked::{FILTERS, SHAPE};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -13,6 +13,7 @@ use pyo3::exceptions::{PyIndexError, PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
+use crate::background::{Token, Work};
 use crate::errors::{exception, missing_name};
 use crate::index::{Growing, Indexed, Slab, parse};
 use crate::memory::{Lent, empty, scalar_or_array};
@@ -24,7 +25,7 @@ use crate::{attributes, comm, dtype};
 /// One open dataset. The class `esker.Dataset` is what people use.
 #[pyclass(frozen, module = "esker._esker")]
 pub(crate) struct Handle {
-    shared: Shared,
+    pub(crate) shared: Shared,
     queue: Queue,
 }
 
@@ -231,6 +232,37 @@ impl Handle {
         self.free(py, || self.shared.change(true, Dataset::sync))
     }
 
+    /// Moves what is in a burst buffer to the file, and writes what ranks have put alone. Collective.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        self.free(py, || self.shared.change(true, Dataset::flush))
+    }
+
+    fn flush_start(slf: Bound<'_, Self>) -> PyResult<Token> {
+        let (py, this) = (slf.py(), slf.get());
+        let pending = this.free(py, || this.shared.change(true, Dataset::flush_start))?;
+        Ok(Token::new(slf.unbind(), Work::Flush(pending)))
+    }
+
+    /// Begins to read what a key of integers and slices selects. Independent.
+    fn read_start(slf: Bound<'_, Self>, var: usize, key: &Bound<'_, PyAny>) -> PyResult<Token> {
+        let (py, this) = (slf.py(), slf.get());
+        let Some((slab, _)) = this.selected(py, VarId(var), key, None)? else {
+            return Err(PyValueError::new_err(
+                "a read in the background takes integers and slices",
+            ));
+        };
+        if !slab.flipped.is_empty() {
+            return Err(PyValueError::new_err("a read in the background has no negative steps"));
+        }
+        let shape = slab.result();
+        let what = What::Slab(slab);
+        let pending = this.free(py, || {
+            this.shared
+                .read(|dataset| Ok(dataset.get_values_start(VarId(var), &what.whole_selection())))
+        })?;
+        Ok(Token::new(slf.unbind(), Work::Read(pending, shape)))
+    }
+
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.free(py, || self.shared.close())
     }
@@ -354,14 +386,7 @@ impl Handle {
         filters: Option<String>,
     ) -> PyResult<usize> {
         let ty = dtype::by_name(dtype)?;
-        let ids = self.shared.schema(py, |schema, _| {
-            let id = |name: &String| {
-                let hint = || esker::nearest::hint(name, schema.dims.iter().map(|dim| &*dim.name));
-                schema.dim(name).ok_or_else(|| (name.clone(), hint()))
-            };
-            dimensions.iter().map(id).collect::<Result<Vec<_>, _>>()
-        })?;
-        let ids = ids.map_err(|(name, hint)| self.no_such("dimension", &name, &hint, py))?;
+        let ids = self.dim_ids(py, &dimensions)?;
         self.free(py, || {
             self.shared.define(|define| {
                 let var = define.add_var_with(name, ty, &ids, |define, var| {
@@ -377,6 +402,88 @@ impl Handle {
                     }
                 })?;
                 Ok(var.0)
+            })
+        })
+    }
+
+    /// Defines a decomposition map: what this rank has of these dimensions, blocks by their starts and
+    /// counts, tables of 64-bit integers. Gives its number. Collective.
+    fn define_decomposition(
+        &self,
+        py: Python<'_>,
+        dimensions: Vec<String>,
+        starts: &Bound<'_, PyUntypedArray>,
+        counts: &Bound<'_, PyUntypedArray>,
+    ) -> PyResult<u64> {
+        let ids = self.dim_ids(py, &dimensions)?;
+        let (starts, counts) = (table(starts, ids.len())?, table(counts, ids.len())?);
+        if starts.len() != counts.len() {
+            return Err(PyValueError::new_err("there are as many starts as counts"));
+        }
+        let mine = match starts.is_empty() {
+            true => Selection::none(),
+            false => Selection::list(ids.len(), starts, counts),
+        };
+        self.free(py, || self.shared.define(|define| Ok(define.add_decomposition(&ids, &mine)?.0)))
+    }
+
+    /// Defines a variable over dimensions and those of a map.
+    fn define_decomposed_variable(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        dtype: &str,
+        dimensions: Vec<String>,
+        decomposition: u64,
+    ) -> PyResult<usize> {
+        let ty = dtype::by_name(dtype)?;
+        let ids = self.dim_ids(py, &dimensions)?;
+        let map = DecompositionId(decomposition);
+        self.free(py, || {
+            self.shared.define(|define| Ok(define.add_decomposed_var(name, ty, &ids, map)?.0))
+        })
+    }
+
+    /// How many elements this rank has of a decomposed variable, for each index before the map's.
+    fn blob_elements(&self, py: Python<'_>, var: usize) -> PyResult<u64> {
+        // Definitions end with all ranks.
+        self.free(py, || self.shared.change(true, |dataset| dataset.blob_elements(VarId(var))))
+    }
+
+    /// Reads or writes what this rank has, at indices of the dimensions before the map's.
+    fn move_blob(
+        &self,
+        py: Python<'_>,
+        var: usize,
+        start: Vec<u64>,
+        count: Vec<u64>,
+        values: &Bound<'_, PyUntypedArray>,
+        write: bool,
+    ) -> PyResult<()> {
+        let selection = Selection::blob(&start, &count);
+        let mut lent = self.agreed(py, Lent::dense(values, !write))?;
+        let (ty, whole, var) = (lent.memory_type(), lent.whole(), VarId(var));
+        let together = self.shared.is_together();
+        self.free(py, || {
+            self.shared.change(together, |dataset| match (write, together) {
+                (true, true) => {
+                    let (bytes, layout) = lent.bytes(&whole);
+                    dataset.put_bytes_all(var, &selection, (bytes, ty), layout)
+                }
+                (true, false) => {
+                    let (bytes, layout) = lent.bytes(&whole);
+                    let mut queue = esker::Requests::new();
+                    dataset.iput_bytes(&mut queue, var, &selection, (bytes, ty), layout)?;
+                    dataset.wait(&mut queue)
+                }
+                (false, true) => {
+                    let (bytes, layout) = lent.bytes_mut(&whole);
+                    dataset.get_bytes_all(var, &selection, (bytes, ty), layout)
+                }
+                (false, false) => {
+                    let (bytes, layout) = lent.bytes_mut(&whole);
+                    dataset.get_bytes(var, &selection, (bytes, ty), layout)
+                }
             })
         })
     }
@@ -670,12 +777,24 @@ impl Handle {
 
 impl Handle {
     /// Does something without the GIL.
-    fn free<T: Send>(
+    pub(crate) fn free<T: Send>(
         &self,
         py: Python<'_>,
         act: impl FnOnce() -> Result<T, Failure> + Send,
     ) -> PyResult<T> {
         py.detach(act).map_err(|failure| failure.raise(py))
+    }
+
+    /// Dimensions by their names.
+    fn dim_ids(&self, py: Python<'_>, names: &[String]) -> PyResult<Vec<DimId>> {
+        let ids = self.shared.schema(py, |schema, _| {
+            let id = |name: &String| {
+                let hint = || esker::nearest::hint(name, schema.dims.iter().map(|dim| &*dim.name));
+                schema.dim(name).ok_or_else(|| (name.clone(), hint()))
+            };
+            names.iter().map(id).collect::<Result<Vec<_>, _>>()
+        })?;
+        ids.map_err(|(name, hint)| self.no_such("dimension", &name, &hint, py))
     }
 
     fn enqueue(&self, py: Python<'_>, mut pending: Pending) -> PyResult<()> {
@@ -802,16 +921,20 @@ impl Handle {
 
 /// The starts of hyperslabs, a table of 64-bit integers, and the shape of each.
 fn list(starts: &Bound<'_, PyUntypedArray>, count: Vec<u64>) -> PyResult<What> {
-    let lent = Lent::dense(starts, false)?;
+    let rank = count.len();
+    Ok(What::List { rank, starts: table(starts, rank)?, count })
+}
+
+/// A table of 64-bit integers with so many columns.
+fn table(numbers: &Bound<'_, PyUntypedArray>, rank: usize) -> PyResult<Vec<u64>> {
+    let lent = Lent::dense(numbers, false)?;
     let whole = lent.whole();
     let (bytes, _) = lent.bytes(&whole);
-    let (numbers, rest) = bytes.as_chunks::<8>();
-    let rank = count.len();
-    if !rest.is_empty() || starts.ndim() != 2 || starts.shape()[1] != rank {
+    let (words, rest) = bytes.as_chunks::<8>();
+    if !rest.is_empty() || numbers.ndim() != 2 || numbers.shape()[1] != rank {
         return Err(PyValueError::new_err("starts must be a table of 64-bit integers"));
     }
-    let starts = numbers.iter().map(|number| u64::from_ne_bytes(*number)).collect();
-    Ok(What::List { rank, starts, count })
+    Ok(words.iter().map(|number| u64::from_ne_bytes(*number)).collect())
 }
 
 fn dims_of(schema: &Schema, variable: &esker::Variable) -> Vec<String> {

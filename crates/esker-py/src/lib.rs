@@ -13,6 +13,7 @@
 
 mod adjoint;
 mod attributes;
+mod background;
 mod comm;
 mod draft;
 mod dtype;
@@ -33,11 +34,15 @@ mod _esker {
     #[pymodule_export]
     use super::adjoint::{Plan, Vault, adjoint_resume, adjoint_run};
     #[pymodule_export]
+    use super::background::Token;
+    #[pymodule_export]
     use super::draft::{Draft, begin};
     #[pymodule_export]
     use super::handle::{Handle, create, open};
     #[pymodule_export]
-    use super::tools::{check, command, container_notes, convert, is_dataset, mpi_library, refs};
+    use super::tools::{
+        check, command, container_notes, convert, is_dataset, mpi_library, recover, refs, replay,
+    };
 
     use super::*;
 

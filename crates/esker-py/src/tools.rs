@@ -3,14 +3,16 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
-use esker::Layout;
-use esker_store::LocalStore;
-use esker_tools::Progress;
+use esker::{ContainerRecoverOptions, Layout, RecoverOptions};
+use esker_store::{LocalStore, Store};
 use esker_tools::check::{self as checking, CheckOptions};
 use esker_tools::copy::{ChunkOptions, CopyOptions, DimRange};
 use esker_tools::refs::{self as referring, Form, Location, RefsOptions};
-use pyo3::exceptions::PyValueError;
+use esker_tools::replay::{self as replaying, ReplayError, ReplayOptions};
+use esker_tools::{Progress, Unseen};
+use pyo3::exceptions::{PyFileExistsError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -205,6 +207,83 @@ pub(crate) fn check(
         (found.severity.name(), found.code, found.offset, found.object, found.sentence)
     });
     Ok((report.version.map(crate::handle::format_name), report.file_len, findings.collect()))
+}
+
+/// Replays what the logs of a program that died have: of a burst buffer, or of a container.
+#[pyfunction]
+#[pyo3(signature = (path, *, dirs, keep, dry_run, superseded))]
+pub(crate) fn recover<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    dirs: Vec<PathBuf>,
+    keep: bool,
+    dry_run: bool,
+    superseded: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let told = PyDict::new(py);
+    let store: Arc<dyn Store> = Arc::new(LocalStore);
+    if py.detach(|| esker::is_container(&*store, &path)).map_err(|e| exception(py, &e))? {
+        let options = ContainerRecoverOptions { dry_run, superseded };
+        let recovered =
+            py.detach(|| esker::recover_container(&store, &path, options, &mut |_, _| {}));
+        let recovery = recovered.map_err(|error| exception(py, &error))?;
+        let writes: u64 = recovery.recovered.iter().map(|log| log.entries).sum();
+        let lost = recovery.lost_versions.iter().filter_map(|version| version.lacks.as_ref());
+        let faults: Vec<String> =
+            recovery.faults.iter().map(ToString::to_string).chain(lost.cloned()).collect();
+        told.set_item("version", recovery.made.unwrap_or(recovery.found))?;
+        told.set_item("made_version", recovery.made)?;
+        told.set_item("records", recovery.records.1)?;
+        told.set_item("writes", writes)?;
+        told.set_item("damages", faults)?;
+        told.set_item("complete", !recovery.is_loss())?;
+        return Ok(told);
+    }
+    let mut options = RecoverOptions::new().keep(keep).look_only(dry_run);
+    for dir in dirs {
+        options = options.dir(dir);
+    }
+    let recovered = py.detach(|| esker::recover(&path, &options));
+    let recovery = recovered.map_err(|error| exception(py, &error))?;
+    let missing = recovery.missing.iter().map(|rank| format!("the log of rank {rank} is missing"));
+    let subfiles = recovery.subfiles.iter().map(|(path, why)| format!("{}: {why}", path.display()));
+    let damages =
+        recovery.damages.iter().map(|damage| format!("rank {}: {}", damage.rank, damage.what));
+    told.set_item("logs", recovery.logs)?;
+    told.set_item("ranks", recovery.ranks)?;
+    told.set_item("records", recovery.records)?;
+    told.set_item("writes", recovery.entries)?;
+    told.set_item("damages", damages.chain(missing).chain(subfiles).collect::<Vec<_>>())?;
+    told.set_item("complete", recovery.is_complete())?;
+    Ok(told)
+}
+
+/// Makes a classic file of a container.
+#[pyfunction]
+#[pyo3(signature = (source, target, *, version, overwrite, sync, comm))]
+pub(crate) fn replay<'py>(
+    py: Python<'py>,
+    source: PathBuf,
+    target: PathBuf,
+    version: Option<u64>,
+    overwrite: bool,
+    sync: bool,
+    comm: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let comm = crate::comm::ranks(comm.as_ref())?;
+    let options = ReplayOptions { version, overwrite, sync, comm, ..ReplayOptions::default() };
+    let replayed = py.detach(|| replaying::replay(&source, &target, &options, &mut Unseen));
+    let replayed = replayed.map_err(|error| match error {
+        ReplayError::Dataset(error) => exception(py, &error),
+        ReplayError::Exists { .. } => PyFileExistsError::new_err(error.to_string()),
+        other => PyValueError::new_err(other.to_string()),
+    })?;
+    let told = PyDict::new(py);
+    told.set_item("version", replayed.version)?;
+    told.set_item("variables", replayed.variables)?;
+    told.set_item("records", replayed.records)?;
+    told.set_item("bytes", replayed.file_len)?;
+    Ok(told)
 }
 
 /// What somebody who reads this dataset has to know.

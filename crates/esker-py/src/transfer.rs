@@ -31,6 +31,15 @@ pub(crate) enum What {
 }
 
 impl What {
+    /// All of it.
+    pub(crate) fn whole_selection(&self) -> Selection {
+        let count = match self {
+            What::Slab(slab) => slab.count.clone(),
+            What::List { rank, starts, .. } => vec![(starts.len() / (*rank).max(1)) as u64],
+        };
+        self.selection(&Block { start: vec![0; count.len()], count })
+    }
+
     pub(crate) fn selection(&self, block: &Block) -> Selection {
         match self {
             What::Slab(slab) => {

@@ -316,7 +316,7 @@ impl Dataset {
     /// Without a burst buffer there is nothing to move.
     pub fn flush(&mut self) -> Result<()> {
         if self.burst.is_none() {
-            return Ok(());
+            return self.complete_puts();
         }
         self.land()?;
         // Reads in the background look at what is cut then.

@@ -37,7 +37,7 @@ use distributed::Share;
 use names::MARK;
 
 pub(crate) use mark::Mark;
-pub(crate) use names::{data_path, meta_path, version_path};
+pub(crate) use names::{data_path, meta_path, own_names, version_path};
 pub(crate) use promises::Promises;
 pub(crate) use versions::{Found, Read, find, publish, read, read_all, versions};
 

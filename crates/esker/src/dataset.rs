@@ -19,7 +19,9 @@ use crate::chunked::{Chunked, classic_of, same_but_for_growth};
 use crate::commit::Committed;
 use crate::common::Common;
 use crate::container::{self, Container};
-use crate::decomposed::{Credit, DecompositionError, Groups, Maps, Spread, require_dataset};
+use crate::decomposed::{
+    Credit, DecompositionError, Groups, Maps, Spread, follow_renames, require_dataset,
+};
 use crate::define::{Before, Define, aligned};
 use crate::error::{Error, Result};
 use crate::exchange::Buffers;
@@ -135,7 +137,7 @@ impl Dataset {
         let OpenOptions { writable, fill, fill_grown, short_file, .. } = options;
         let own = Common { path, hints, align, fill, fill_grown, short_file, writable };
         let mut base = Base::new(store, comm, own)?;
-        (base.raw, base.blobs) = (options.raw, options.blobs);
+        (base.raw, base.blobs) = (options.raw || base.hints.raw(), options.blobs);
         let Some(file) = file else {
             base.has_no_burst_buffer();
             return Dataset::open_container(base, options.container_version);
@@ -362,9 +364,10 @@ impl Dataset {
         &self.header
     }
 
-    /// How many records there are.
+    /// How many records there are, with those that this rank alone knows of.
     pub fn numrecs(&self) -> u64 {
-        self.records
+        let alone = self.chunked.as_ref().map_or(0, |chunked| chunked.deferred_records());
+        self.records.max(alone)
     }
 
     /// The length of the file in bytes.
@@ -398,7 +401,7 @@ impl Dataset {
             self.require_begun(file_var, chunked, self.records)?;
         }
         match self.maps.of_var(file_var) {
-            None => Ok(self.schema().shape(self.variable(var)?, self.records)),
+            None => Ok(self.schema().shape(self.variable(var)?, self.numrecs())),
             Some(map) => self.decomposed_shape(var, map),
         }
     }
@@ -579,6 +582,7 @@ impl Dataset {
         self.reading = Mutex::default();
         let mut header = self.header.clone();
         change(&mut header.schema).map_err(|e| self.base.schema_error(e))?;
+        follow_renames(&self.header.schema, &mut header.schema);
         self.require_same_chunks(&header.schema)?;
         if let Some(container) = &mut self.container {
             let placed = DataLayout::place(&header.schema, &self.base.align);
@@ -738,7 +742,10 @@ impl Dataset {
     fn settle(&mut self) -> Result<()> {
         match self.burst {
             Some(_) => self.flush(),
-            None => self.agree_on_records(),
+            None => {
+                self.complete_puts()?;
+                self.agree_on_records()
+            }
         }
     }
 

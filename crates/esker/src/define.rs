@@ -21,7 +21,7 @@ use crate::commit::{self, Committed};
 use crate::common::Common;
 use crate::container::{self, Container};
 use crate::dataset::Dataset;
-use crate::decomposed::{Groups, NewMap, begin_records};
+use crate::decomposed::{Groups, NewMap, begin_records, follow_renames};
 use crate::error::{Error, Result};
 use crate::graphs::{self, Content, GraphDraft, Placed};
 use crate::hints::{ChunkFiles, Hints, Layout};
@@ -143,7 +143,7 @@ impl Define {
         let CreateOptions { store, fill, fill_grown, short_file, .. } = options;
         let own = Common { path, hints, align, fill, fill_grown, short_file, writable: true };
         let mut base = Base::new(store, comm, own)?;
-        (base.raw, base.blobs) = (options.raw, options.blobs);
+        (base.raw, base.blobs) = (options.raw || base.hints.raw(), options.blobs);
         let classic = base.hints.layout == Layout::Classic;
         if !classic {
             base.has_no_burst_buffer();
@@ -232,8 +232,21 @@ impl Define {
         Ok(dim)
     }
 
-    /// Defines a variable over dimensions, slowest first.
+    /// Defines a variable over dimensions, slowest first. The hints `esker_chunk` and `esker_filter` may
+    /// choose how it is stored; what they cannot do for it is in [`Hints::refused`].
     pub fn add_var(&mut self, name: &str, ty: ExternalType, dims: &[DimId]) -> Result<VarId> {
+        let var = self.add_plain_var(name, ty, dims)?;
+        self.follow_chunk_hints(var);
+        Ok(var)
+    }
+
+    /// The same for a variable that no hint is for.
+    pub(crate) fn add_plain_var(
+        &mut self,
+        name: &str,
+        ty: ExternalType,
+        dims: &[DimId],
+    ) -> Result<VarId> {
         let var = self.schema.add_var(name, ty, dims).map_err(|e| self.base.schema_error(e))?;
         self.fills.push(None);
         self.in_file_order(|file| {
@@ -307,6 +320,16 @@ impl Define {
         Ok(deleted)
     }
 
+    /// Removes an attribute of a variable that is not in the file yet, which no other rank need know of.
+    pub(crate) fn drop_attr(&mut self, var: VarId, name: &str) -> Result<()> {
+        let owner = Owner::Var(var);
+        self.schema.del_attr(owner, name).map_err(|e| self.base.schema_error(e))?;
+        self.in_file_order(|file| {
+            let owner = file.owner(owner);
+            file.schema.del_attr(owner, name).map(drop)
+        })
+    }
+
     /// Renames an attribute.
     pub fn rename_attr(&mut self, owner: impl Into<Owner>, old: &str, new: &str) -> Result<()> {
         let owner = owner.into();
@@ -322,9 +345,16 @@ impl Define {
 
     /// Renames a dimension.
     pub fn rename_dim(&mut self, old: &str, new: &str) -> Result<()> {
+        let before = self.schema.clone();
         let renamed = self.schema.rename_dim(old, new);
         self.renamed(renamed)?;
-        self.in_file_order(|file| file.schema.rename_dim(old, new))
+        follow_renames(&before, &mut self.schema);
+        self.in_file_order(|file| {
+            let before = file.schema.clone();
+            file.schema.rename_dim(old, new)?;
+            follow_renames(&before, &mut file.schema);
+            Ok(())
+        })
     }
 
     /// Renames a variable.
@@ -407,6 +437,11 @@ impl Define {
     /// created or opened. Collective: the same on every rank.
     pub fn set_align(&mut self, align: Alignment) {
         self.base.align = align;
+    }
+
+    /// Whether it is a container of logs, or will be.
+    pub fn is_log(&self) -> bool {
+        self.is_container()
     }
 
     /// The records that there are, of a dataset that is being redefined.
@@ -659,6 +694,13 @@ impl Drop for Define {
         }
         if let Some(burst) = &mut self.burst {
             burst.discard(&self.base);
+        }
+        // The folder of one that was given up goes too, if nothing is in it.
+        if self.before.is_none() && self.base.hints.makes_folder() && self.base.is_root() {
+            drop(self.draft.take());
+            if let Some(folder) = self.base.path.parent() {
+                let _ = self.base.store.remove_dir(folder);
+            }
         }
     }
 }

@@ -8,6 +8,7 @@
 use std::path::Path;
 
 use crate::nearest;
+use crate::wishes::{Wish, Wishes};
 
 /// A choice that the library can make by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -176,6 +177,9 @@ pub struct Hints {
     pub(crate) chunk_cache: u64,
     /// `esker_chunk_max`: bytes of a chunk that are held in memory, at most.
     pub(crate) chunk_max: u64,
+    /// `esker_chunk_pending`: bytes of independent puts into chunked variables that a rank keeps for the
+    /// next collective call.
+    pub(crate) chunk_pending: u64,
     /// `esker_chunk_penalty`: how much what a rank owns already counts against it, in hundredths.
     pub(crate) chunk_penalty: u64,
     /// `esker_chunk_room`: bytes kept for chunks before the records of traditional variables.
@@ -187,6 +191,12 @@ pub struct Hints {
     /// `esker_chunk_refs`: which references are written when the dataset is closed. Not by this crate,
     /// which knows nothing of Zarr: by its front ends, through `esker_tools::refs::close`.
     chunk_refs: ChunkRefs,
+    /// `esker_chunk` and `esker_filter`: how variables are stored, by their names.
+    pub(crate) wishes: Wishes,
+    /// What those could not do: the hint, the variable, and why.
+    refused: Vec<(&'static str, String, String)>,
+    /// `esker_raw`: whether chunked and decomposed variables are seen as they are stored.
+    raw: Switch,
     /// The pairs that were set, to send them to other ranks.
     given: Vec<(String, String)>,
     warnings: Vec<String>,
@@ -227,11 +237,15 @@ impl Default for Hints {
             chunk_buffer: 64 << 20,
             chunk_cache: 32 << 20,
             chunk_max: 256 << 20,
+            chunk_pending: 64 << 20,
             chunk_penalty: 100,
             chunk_room: None,
             chunk_files: ChunkFiles::Inside,
             chunk_rewrite: Rewrite::Safe,
             chunk_refs: ChunkRefs::None,
+            wishes: Wishes::default(),
+            refused: Vec::new(),
+            raw: Switch::Disable,
             given: Vec::new(),
             warnings: Vec::new(),
         }
@@ -366,6 +380,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "nc_driver",
     "nc_header_read_chunk_size",
     "nc_in_place_swap",
+    "esker_definitions",
     "pnetcdf_subfiling",
     "nc_hash_size_dim",
     "nc_hash_size_var",
@@ -427,6 +442,7 @@ const TABLE: &[Hint] = &[
     size_hint!("esker_chunk_buffer", chunk_buffer),
     number_hint!("esker_chunk_cache", chunk_cache),
     size_hint!("esker_chunk_max", chunk_max),
+    number_hint!("esker_chunk_pending", chunk_pending),
     number_hint!("esker_chunk_penalty", chunk_penalty),
     optional_hint!("esker_chunk_room", chunk_room),
     choice_hint!(
@@ -449,6 +465,17 @@ const TABLE: &[Hint] = &[
         chunk_refs,
         [("none", ChunkRefs::None), ("json", ChunkRefs::Json), ("parquet", ChunkRefs::Parquet)]
     ),
+    Hint {
+        name: "esker_chunk",
+        set: |h, v| h.wishes.set_shapes(v),
+        get: |h| h.wishes.shapes_text(),
+    },
+    Hint {
+        name: "esker_filter",
+        set: |h, v| h.wishes.set_filters(v),
+        get: |h| h.wishes.filters_text(),
+    },
+    choice_hint!("esker_raw", raw, [("0", Switch::Disable), ("1", Switch::Enable)]),
     Hint {
         name: "nc_num_subfiles",
         set: |h, v| match v.trim().parse() {
@@ -499,6 +526,33 @@ impl Hints {
         self.chunk_refs
     }
 
+    /// What `esker_chunk` and `esker_filter` could not do for variables, in sentences. They are
+    /// stored as if there were no such hint.
+    pub fn refused(&self) -> Vec<String> {
+        let sentence = |(hint, var, why): &(&str, String, String)| {
+            format!("hint {hint} is not used for variable \"{var}\": {why}")
+        };
+        self.refused.iter().map(sentence).collect()
+    }
+
+    pub(crate) fn refuse(&mut self, hint: &'static str, var: &str, why: String) {
+        let refused = (hint, var.to_string(), why);
+        if !self.refused.contains(&refused) {
+            self.refused.push(refused);
+        }
+    }
+
+    /// What `esker_chunk` and `esker_filter` say of a variable of this name.
+    pub(crate) fn wish_for(&self, name: &str) -> Wish {
+        self.wishes.of(name)
+    }
+
+    /// `esker_raw`: whether chunked and decomposed variables are seen as they are stored, as other tools
+    /// see them ([`OpenOptions::raw`](crate::OpenOptions::raw)).
+    pub(crate) fn raw(&self) -> bool {
+        self.raw.is_on()
+    }
+
     /// Sets one hint by its name. A name or value that cannot be used changes nothing and
     /// becomes a warning.
     ///
@@ -532,6 +586,11 @@ impl Hints {
     /// Whether a new classic dataset is a folder, whose chunks are in files of their own.
     pub fn makes_folder(&self) -> bool {
         self.layout == Layout::Classic && self.chunk_files != ChunkFiles::Inside
+    }
+
+    /// Whether a new dataset is a directory: a container, or such a folder.
+    pub fn makes_directory(&self) -> bool {
+        self.layout == Layout::Log || self.makes_folder()
     }
 
     /// The environment's hints on top of these: the file named by `ROMIO_HINTS`, then
@@ -572,10 +631,14 @@ impl Hints {
     /// assert_eq!(pairs.len(), 2);
     /// ```
     pub fn pnetcdf_pairs(text: &str) -> impl Iterator<Item = Result<(&str, &str), String>> {
-        let is_word = |word: &str| !word.is_empty() && !word.contains(['=', ' ', '\t']);
+        let is_word = |word: &str| !word.is_empty() && !word.contains([' ', '\t']);
         text.split(';').map(str::trim).filter(|pair| !pair.is_empty()).map(move |pair| {
             let words = pair.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
-            words.filter(|(key, value)| is_word(key) && is_word(value)).ok_or_else(|| {
+            // Of our own hints a value may have one: filters have named parameters.
+            let once = |key: &str, value: &str| key.starts_with("esker_") || !value.contains('=');
+            let well =
+                |(key, value): &(&str, &str)| is_word(key) && is_word(value) && once(key, value);
+            words.filter(well).ok_or_else(|| {
                 format!("PNETCDF_HINTS: {pair:?} is ill-formed and skipped: it is not key=value")
             })
         })
@@ -605,7 +668,14 @@ impl Hints {
 
     /// The values in force, by name.
     pub fn effective(&self) -> Vec<(&'static str, String)> {
-        TABLE.iter().filter_map(|hint| Some((hint.name, (hint.get)(self)?))).collect()
+        let mut all: Vec<_> =
+            TABLE.iter().filter_map(|hint| Some((hint.name, (hint.get)(self)?))).collect();
+        if !self.refused.is_empty() {
+            let mut names: Vec<&str> = self.refused.iter().map(|(_, var, _)| &**var).collect();
+            names.dedup();
+            all.push(("esker_refused", names.join(",")));
+        }
+        all
     }
 
     /// What could not be used, in sentences.

@@ -97,6 +97,7 @@ mod pending;
 mod plan;
 mod reading;
 mod recovery;
+mod removal;
 mod report;
 mod request;
 mod rounds;
@@ -108,6 +109,7 @@ mod taken;
 mod tree;
 mod window;
 mod wire;
+mod wishes;
 mod writer;
 
 pub use access::Outcomes;
@@ -141,6 +143,7 @@ pub use recovery::{
     LostVersion, RecoveredLog, SessionFacts, Superseded, TornTail, container_facts,
     container_header, container_notes, examine, is_container, recover_container,
 };
+pub use removal::remove_dataset;
 pub use report::{Phases, Report, Strategy};
 pub use request::{RequestId, Requests};
 pub use selection::Selection;

@@ -162,6 +162,11 @@ impl<'b> Memory<'b> {
     }
 
     /// The fill value `count` times, in external form.
+    /// Bytes of the memory.
+    pub(crate) fn bytes_len(&self) -> u64 {
+        self.lent.bytes().len() as u64
+    }
+
     pub(crate) fn fill_bytes(&self, count: u64) -> Vec<u8> {
         self.fill.as_slice().repeat(count as usize)
     }

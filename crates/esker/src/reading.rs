@@ -62,6 +62,10 @@ impl Dataset {
         var: VarId,
         read: impl FnOnce(&Dataset, VarId) -> Result<T> + Send + 'static,
     ) -> Pending<T> {
+        if self.chunked.as_ref().is_some_and(|chunked| chunked.has_deferred()) {
+            // Only this one knows what is not written yet.
+            return Pending::ready(read(self, var));
+        }
         let begun = self.file_var(var).and_then(|var| Ok((var, self.for_reading()?)));
         match begun {
             Ok((var, dataset)) => self.io.start_for_token(move || read(&dataset, var)),

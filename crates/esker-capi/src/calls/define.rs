@@ -107,7 +107,12 @@ pub(crate) unsafe fn def_var(
             ],
         )?;
         let (name, ty, dims) = checked?;
-        let id = file.define()?.add_var(name, ty, &dims).map_err(|e| of(&e))?;
+        let define = file.define()?;
+        let told = if verbose() { define.hints().refused().len() } else { 0 };
+        let id = define.add_var(name, ty, &dims).map_err(|e| of(&e))?;
+        for refused in define.hints().refused().iter().skip(told).filter(|_| verbose()) {
+            eprintln!("pnetcdf: {}", esker_text::sentence(refused));
+        }
         file.no_fill.push(!file.fill);
         // SAFETY: the place is as C says.
         unsafe { give(varidp, id.0 as c_int) };

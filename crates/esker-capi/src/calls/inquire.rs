@@ -2,7 +2,7 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use esker::{DimLen, Header, Variable, values};
+use esker::{Alignment, DataLayout, DimLen, Header, Variable, values};
 use esker_comm::mpi::{new_info, write_handle};
 
 use crate::codes::*;
@@ -250,8 +250,24 @@ pub(crate) unsafe fn inq_varnatts(ncid: c_int, varid: c_int, nattsp: *mut c_int)
 
 pub(crate) unsafe fn inq_varoffset(ncid: c_int, varid: c_int, offset: *mut i64) -> c_int {
     files::with(ncid, |file| {
-        file.variable(varid)?;
-        let place = file.header().and_then(|h| h.place(esker::VarId(varid as usize)));
+        let name = &file.variable(varid)?.name;
+        let var = esker::VarId(varid as usize);
+        let scattered = match &file.state {
+            State::Data(dataset) => {
+                dataset.chunking(var).is_some()
+                    || (!dataset.subfiles().is_empty()
+                        && matches!(dataset.decomposition(var), Ok(Some(_))))
+            }
+            State::Define(define) => define.chunk_shape(var).map_err(|e| of(&e))?.is_some(),
+            State::Lost => false,
+        };
+        if scattered {
+            let why = format!("variable \"{name}\" is stored in pieces, which have no one offset");
+            return Err(told(NC_ENOTSUPPORT, why));
+        }
+        // By name, because ranks may have other numbers than the file.
+        let header = file.header();
+        let place = header.and_then(|h| h.place(h.schema.var(name)?));
         // SAFETY: the place is as C says.
         unsafe { give(offset, place.map_or(0, |p| p.begin as i64)) };
         Ok(())
@@ -318,7 +334,12 @@ pub(crate) unsafe fn inq_header_extent(ncid: c_int, extent: *mut i64) -> c_int {
 
 pub(crate) unsafe fn inq_recsize(ncid: c_int, recsize: *mut i64) -> c_int {
     files::with(ncid, |file| {
-        let size = file.header().map_or(0, |h| h.layout.record_size);
+        // Of the variables as the program sees them, whatever is stored of each record.
+        let size = match (file.header(), DataLayout::place(file.schema()?, &Alignment::default())) {
+            (None, _) => 0,
+            (Some(_), Ok(layout)) => layout.record_size,
+            (Some(header), Err(_)) => header.layout.record_size,
+        };
         // SAFETY: the place is as C says.
         unsafe { give(recsize, size as i64) };
         Ok(())

@@ -1,6 +1,7 @@
 //! Creating, opening, changing modes, closing.
 
 use std::ffi::{CStr, c_char, c_int};
+use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 
@@ -8,6 +9,7 @@ use esker::{Alignment, CreateOptions, Dataset, FillMode, Hints, OpenOptions, Sch
 use esker_comm::mpi::{MpiComm, info_pairs, launched, wrong_launcher};
 use esker_comm::{Communicator, Message};
 use esker_format::name::MAX_NAME;
+use esker_store::{LocalStore, StoreError};
 
 use crate::codes::*;
 use crate::file::{Aligns, File, State, give, least, together};
@@ -99,8 +101,9 @@ fn hints_for(pairs: &[(String, String)]) -> Hints {
             _ => hints.set(key, value),
         }
     }
-    // nc_in_place_swap is this interface's own.
-    let idle = |key: &str| Hints::is_without_effect(key) && key != "nc_in_place_swap";
+    // These are this interface's own.
+    let own = ["nc_in_place_swap", "esker_definitions"];
+    let idle = |key: &str| Hints::is_without_effect(key) && !own.contains(&key);
     for (key, value) in pairs.iter().filter(|(key, _)| verbose() && idle(key)) {
         eprintln!("pnetcdf: the hint {key}={value} is known, and has no effect here");
     }
@@ -118,6 +121,18 @@ fn aligns_of(pairs: &[(String, String)]) -> Aligns {
     let (newer, older) = (number("nc_var_align_size"), number("nc_header_align_size"));
     let data = if newer > 0 { newer } else { older };
     Aligns { data, records: number("nc_record_align_size") }
+}
+
+/// Whether the ranks' definitions are merged, and need not be alike.
+fn merges(pairs: &[(String, String)]) -> bool {
+    let value = pairs.iter().find(|(key, _)| key == "esker_definitions");
+    let value = value.map(|(_, value)| value.trim());
+    if let Some(other) = value.filter(|value| !["root", "merge"].contains(value) && verbose()) {
+        eprintln!(
+            "pnetcdf: hint esker_definitions={other:?} is not used: it is none of root, merge"
+        );
+    }
+    value == Some("merge")
 }
 
 /// Up to which size a posted put is copied when it is posted. PnetCDF swaps the bytes of small
@@ -260,16 +275,18 @@ unsafe fn create_file(
     files::has_room()?;
     // SAFETY: the handle is as C says.
     let info = unsafe { hints_of(info) }?;
+    let hints = hints_for(&info);
     let options = CreateOptions::new()
         .version(version)
         .clobber(root & NC_NOCLOBBER == 0)
-        .raw(true)
         .fill(FillMode::NoFill)
         .fill_grown(false)
         .short_file(true)
         .align(forward())
         .comm(comm.clone())
-        .hints(hints_for(&info));
+        .hints(hints.clone());
+    let directory = hints.with_environment().makes_directory();
+    make_way(&*comm, without_prefix(path), root & NC_NOCLOBBER == 0, directory)?;
     let define =
         Dataset::create(without_prefix(path), options).map_err(|e| together(&*comm, &e))?;
     let file = File {
@@ -279,7 +296,8 @@ unsafe fn create_file(
         version,
         read_only: false,
         independent: false,
-        safe,
+        // Ranks that define different things cannot be compared.
+        safe: safe && !merges(&info),
         strict,
         fill: false,
         new: true,
@@ -288,12 +306,15 @@ unsafe fn create_file(
         hinted: aligns_of(&info),
         aligns: aligns_of(&info),
         copied: copied_bytes(&info),
+        merges: merges(&info),
         info,
         pending: Default::default(),
         put_size: 0,
         get_size: 0,
         graph_ids: Default::default(),
         graphs_read: None,
+        shown: Default::default(),
+        tokens: Default::default(),
     };
     Ok((file, differs))
 }
@@ -351,10 +372,8 @@ unsafe fn open_file(
     // SAFETY: the handle is as C says.
     let info = unsafe { hints_of(info) }?;
     let writable = root & NC_WRITE != 0;
-    // PnetCDF knows no decomposed variables, so its programs see them as they are stored.
     let options = OpenOptions::new()
         .writable(writable)
-        .raw(true)
         .fill(FillMode::NoFill)
         .fill_grown(false)
         .short_file(true)
@@ -367,6 +386,15 @@ unsafe fn open_file(
         let (first, second) = (&first.name, &second.name);
         let why = format!("{path}: \"{first}\" and \"{second}\" overlap at byte {offset}");
         return Err(told(NC_ENOTNC, why));
+    }
+    // Variables that cannot be shown as arrays are an error now, and not when they are read.
+    let shown = dataset.plain_schema().map_err(|error| {
+        let why = format!("{error}; the hint esker_raw=1 shows the file as other tools see it");
+        told(NC_ENOTNC, why)
+    });
+    let code = least(&*comm, shown.as_ref().err().copied().unwrap_or(0));
+    if code != 0 {
+        return Err(code);
     }
     if let Some(name) = too_long(dataset.schema()) {
         return Err(told(NC_EMAXNAME, format!("{path}: \"{name}\"")));
@@ -382,7 +410,8 @@ unsafe fn open_file(
         version,
         read_only: !writable,
         independent: false,
-        safe,
+        // Ranks that define different things cannot be compared.
+        safe: safe && !merges(&info),
         strict,
         fill: false,
         new: false,
@@ -392,12 +421,15 @@ unsafe fn open_file(
         hinted: aligns_of(&info),
         aligns: aligns_of(&info),
         copied: copied_bytes(&info),
+        merges: merges(&info),
         info,
         pending: Default::default(),
         put_size: 0,
         get_size,
         graph_ids: Default::default(),
         graphs_read: None,
+        shown: Default::default(),
+        tokens: Default::default(),
     };
     Ok((file, differs))
 }
@@ -405,7 +437,14 @@ unsafe fn open_file(
 /// The format by the file's first bytes; -1 if it is none that is known.
 fn format_of(path: &str) -> Result<c_int> {
     use std::io::{Read, Seek, SeekFrom};
-    let mut file = std::fs::File::open(without_prefix(path)).map_err(|error| {
+    let name = Path::new(without_prefix(path));
+    if esker::is_container(&LocalStore, name).map_err(|e| of(&e))? {
+        // A container says itself what it would be as one file.
+        let header = esker::container_header(&LocalStore, name, None).map_err(|e| of(&e))?;
+        return Ok(header.schema.version.byte().into());
+    }
+    let name = esker::classic_of(&LocalStore, name).map_err(|e| of(&e.into()))?;
+    let mut file = std::fs::File::open(name).map_err(|error| {
         let code = match error.raw_os_error() {
             Some(libc::ENOENT) => NC_ENOENT,
             Some(libc::EACCES) => NC_EACCESS,
@@ -447,17 +486,45 @@ pub(crate) unsafe fn inq_file_format(filename: *const c_char, formatp: *mut c_in
 pub(crate) unsafe fn delete(filename: *const c_char, _info: usize) -> c_int {
     // SAFETY: the name is as C says.
     let removed = unsafe { path_of(filename) }.and_then(|path| {
-        std::fs::remove_file(without_prefix(path)).map_err(|error| {
-            let code = match error.raw_os_error() {
-                Some(libc::ENOENT) => NC_ENOENT,
-                Some(libc::EACCES | libc::EPERM | libc::EROFS) => NC_EACCESS,
-                Some(libc::ENAMETOOLONG) => NC_EBAD_FILE,
-                _ => NC_EFILE,
-            };
-            told(code, format!("{path}: {error}"))
-        })
+        let path = Path::new(without_prefix(path));
+        match std::fs::symlink_metadata(path) {
+            // A link goes, and what it leads to stays.
+            Ok(found) if found.file_type().is_symlink() => {
+                let removed = std::fs::remove_file(path);
+                removed.map_err(|e| of(&StoreError::new(path, "remove", e).into()))
+            }
+            _ => esker::remove_dataset(&LocalStore, path).map_err(|e| of(&e)),
+        }
     });
     removed.err().unwrap_or(0)
+}
+
+/// A dataset of another kind that is to be replaced goes before the new one is made: a folder does not take
+/// the place of a file, nor a file that of a folder. (PnetCDF empties the old one when it creates, too.)
+/// Collective.
+fn make_way(comm: &dyn Communicator, path: &str, clobber: bool, directory: bool) -> Result<()> {
+    let path = Path::new(path);
+    let gone = match std::fs::metadata(path) {
+        Ok(_) if comm.rank() != 0 => 0,
+        Ok(_) if !clobber => told(NC_EEXIST, format!("{}: it exists", path.display())),
+        Ok(found) if clobber && found.is_dir() != directory => {
+            // A folder that is no dataset is not ours to remove.
+            let is_dataset = || -> esker::Result<bool> {
+                let classic = esker::classic_of(&LocalStore, path)?;
+                Ok(esker::is_container(&LocalStore, path)? || classic != path)
+            };
+            let removed = match !found.is_dir() || is_dataset().unwrap_or(false) {
+                true => esker::remove_dataset(&LocalStore, path),
+                false => Ok(()),
+            };
+            removed.err().map_or(0, |e| of(&e))
+        }
+        _ => 0,
+    };
+    match least(comm, gone) {
+        0 => Ok(()),
+        code => Err(code),
+    }
 }
 
 pub(crate) unsafe fn enddef(ncid: c_int) -> c_int {
@@ -492,8 +559,15 @@ pub(crate) unsafe fn redef(ncid: c_int) -> c_int {
         if file.is_defining() {
             return Err(NC_EINDEFINE);
         }
+        if let State::Data(dataset) = &file.state
+            && !dataset.subfiles().is_empty()
+        {
+            let why = "the definitions of a dataset with sub-files are final: `esker copy` makes one file of it";
+            return Err(told(NC_ENOTSUPPORT, why));
+        }
         let state = std::mem::replace(&mut file.state, State::Lost);
         let State::Data(dataset) = state else { return Err(NC_EINDEFINE) };
+        file.shown.take();
         file.independent = false;
         file.old_vars = dataset.schema().vars.len();
         let define = dataset.redef().map_err(|e| together(&*file.comm, &e))?;
@@ -590,11 +664,16 @@ fn end_independent(file: &mut File) -> Result<()> {
         return Ok(());
     }
     file.independent = false;
-    if file.read_only || !has_records(file)? {
+    if file.read_only {
         return Ok(());
     }
-    let comm = file.comm.clone();
-    file.dataset()?.sync_records().map_err(|e| together(&*comm, &e))
+    let (comm, has_records) = (file.comm.clone(), has_records(file)?);
+    let dataset = file.dataset()?;
+    let ended = match has_records {
+        true => dataset.sync_records(),
+        false => dataset.complete_puts(),
+    };
+    ended.map_err(|e| together(&*comm, &e))
 }
 
 pub(crate) unsafe fn close(ncid: c_int) -> c_int {
@@ -654,7 +733,7 @@ pub(crate) unsafe fn abort(ncid: c_int) -> c_int {
     };
     if new && comm.rank() == 0 {
         // PnetCDF truncates the file at the start, so nothing of an older one is promised.
-        let _ = std::fs::remove_file(without_prefix(&file.path));
+        let _ = esker::remove_dataset(&LocalStore, Path::new(without_prefix(&file.path)));
     }
     if new {
         least(&*comm, 0);

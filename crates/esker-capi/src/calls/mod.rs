@@ -6,6 +6,7 @@ mod define;
 mod graph;
 mod inquire;
 mod lifecycle;
+mod storage;
 mod text;
 mod wait;
 
@@ -14,5 +15,6 @@ pub(crate) use define::*;
 pub(crate) use graph::*;
 pub(crate) use inquire::*;
 pub(crate) use lifecycle::*;
+pub(crate) use storage::*;
 pub(crate) use text::*;
 pub(crate) use wait::*;

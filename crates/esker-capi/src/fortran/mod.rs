@@ -182,6 +182,36 @@ pub(crate) fn rank_of(ncid: c_int, varid: c_int) -> Result<usize, c_int> {
     }
 }
 
+/// How many dimensions a decomposed variable has before those of its map.
+pub(crate) fn outer_rank_of(ncid: c_int, varid: c_int) -> Result<usize, c_int> {
+    crate::decom::outer_rank(ncid, varid.wrapping_sub(1))
+}
+
+/// Places for the lengths of a variable's chunks; `varid` is Fortran's.
+pub(crate) fn rank_offsets(ncid: c_int, varid: c_int) -> Vec<Offset> {
+    vec![0; rank_of(ncid, varid).unwrap_or(0)]
+}
+
+/// # Safety
+///
+/// `place` has room for as many.
+pub(crate) unsafe fn give_lengths(place: *mut Offset, lengths: &[Offset]) {
+    for (at, len) in lengths.iter().rev().enumerate() {
+        // SAFETY: the caller vouches for the room.
+        unsafe { place.add(at).write_unaligned(*len) };
+    }
+}
+
+/// Places for the dimensions of a decomposition map.
+pub(crate) fn decom_ids(ncid: c_int, decomid: c_int) -> Vec<c_int> {
+    let mut ndims = 0;
+    let none = std::ptr::null_mut();
+    let offsets = std::ptr::null_mut();
+    // SAFETY: the places are null or there.
+    let code = unsafe { calls::inq_decom(ncid, decomid, &mut ndims, none, none, offsets, offsets) };
+    vec![0; if code == 0 { len(ndims) } else { 0 }]
+}
+
 /// A number for each dimension, in C's order, counted from zero if `base` is one.
 ///
 /// # Safety

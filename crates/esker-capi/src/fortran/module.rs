@@ -569,6 +569,183 @@ pub(crate) unsafe fn cancel(
     unsafe { on_requests(num, req, st, |req, st| nfmpi_cancel_(ncid, num, req, st)) }
 }
 
+/// `nf90mpi_put_decom` and its kin: the values are as many as the rank has.
+pub(crate) unsafe fn decom(
+    call: Call,
+    memory: MemoryType,
+    ncid: *const c_int,
+    varid: *const c_int,
+    values: Values,
+    [start, count]: [*const Descriptor; 2],
+    req: *mut c_int,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let (ncid, varid) = (*ncid, *varid);
+        let rank = outer_rank_of(ncid, varid).unwrap_or(0);
+        let list = |array, base| offsets(array).map(|list| for_c(&fitted(list, rank), base));
+        let (start, count) = (list(start, 1), list(count, 0));
+        let place = |list: &Option<Vec<Offset>>| list.as_ref().map_or(null(), |list| list.as_ptr());
+        let indexes = [place(&start), place(&count)];
+        let buffer = Buffer::Typed(memory);
+        on_dense(&values, call, |call, address| {
+            crate::decom::blob(ncid, varid.wrapping_sub(1), call, indexes, address, buffer, req)
+        })
+    }
+}
+
+/// `nf90mpi_get_var_start`, into an array without gaps.
+pub(crate) unsafe fn var_start(
+    memory: MemoryType,
+    ncid: *const c_int,
+    varid: *const c_int,
+    values: Values,
+    token: *mut c_int,
+    [start, count]: [*const Descriptor; 2],
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let (ncid, varid) = (*ncid, *varid);
+        let rank = match rank_of(ncid, varid) {
+            Ok(rank) => rank,
+            Err(code) => return code,
+        };
+        if !values.is_dense() {
+            return told(NC_EINVAL, "a read in the background into a part of an array with gaps");
+        }
+        let start = offsets(start).map_or_else(|| vec![1; rank], |list| fitted(list, rank));
+        let whole = || values.shape().iter().map(|len| *len as Offset).collect();
+        let count = fitted(offsets(count).unwrap_or_else(whole), rank);
+        let (start, count) = (for_c(&start, 1), for_c(&count, 0));
+        let (address, buffer) = (values.base().cast(), Buffer::Typed(memory));
+        let indexes = [start.as_ptr(), count.as_ptr()];
+        calls::begin_get(ncid, varid.wrapping_sub(1), indexes, address, buffer, token)
+    }
+}
+
+pub(crate) unsafe fn var_set_chunk(
+    ncid: *mut c_int,
+    varid: *mut c_int,
+    chunk: *const Descriptor,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let rank = match rank_of(*ncid, *varid) {
+            Ok(rank) => rank,
+            Err(code) => return code,
+        };
+        let chunk = offsets(chunk).unwrap_or_default();
+        if chunk.len() < rank {
+            return told(NC_EINVAL, format!("{} lengths for {rank} dimensions", chunk.len()));
+        }
+        nfmpi_var_set_chunk_(ncid, varid, chunk.as_ptr())
+    }
+}
+
+pub(crate) unsafe fn var_get_chunk(
+    ncid: *mut c_int,
+    varid: *mut c_int,
+    chunk: *const Descriptor,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let places = Values::array(chunk, 1, size_of::<Offset>());
+        let mut list = rank_offsets(*ncid, *varid);
+        if places.elements() < list.len() {
+            return told(NC_EINVAL, format!("{} places for {}", places.elements(), list.len()));
+        }
+        let code = nfmpi_var_get_chunk_(ncid, varid, list.as_mut_ptr());
+        if code == 0 {
+            let mut bytes = places.pack();
+            for (at, len) in list.iter().enumerate() {
+                bytes[at * 8..at * 8 + 8].copy_from_slice(&len.to_ne_bytes());
+            }
+            places.unpack(&bytes);
+        }
+        code
+    }
+}
+
+pub(crate) unsafe fn def_decom(
+    ncid: *mut c_int,
+    dimids: *const Descriptor,
+    start: *const Descriptor,
+    count: *const Descriptor,
+    decomid: *mut c_int,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let ids = Integers::of(dimids).list;
+        let rank = ids.len();
+        let starts = columns(start).unwrap_or_default();
+        let counts = columns(count).unwrap_or_default();
+        let num = starts.len().min(counts.len());
+        let flat = |lists: &[Vec<Offset>]| -> Vec<Offset> {
+            lists[..num].iter().flat_map(|list| fitted(list.clone(), rank)).collect()
+        };
+        let (starts, counts) = (flat(&starts), flat(&counts));
+        let (rank, num) = (rank as c_int, num as c_int);
+        let (starts, counts) = (starts.as_ptr(), counts.as_ptr());
+        nfmpi_def_decom_(ncid, &rank, ids.as_ptr(), &num, starts, counts, decomid)
+    }
+}
+
+pub(crate) unsafe fn def_decom_var(
+    ncid: *mut c_int,
+    name: *mut c_char,
+    xtype: *mut c_int,
+    dimids: *const Descriptor,
+    decomid: *mut c_int,
+    varid: *mut c_int,
+    name_len: usize,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let ids = Integers::of(dimids).list;
+        let count = ids.len() as c_int;
+        nfmpi_def_decom_var_(ncid, name, xtype, &count, ids.as_ptr(), decomid, varid, name_len)
+    }
+}
+
+pub(crate) unsafe fn inq_decoms(
+    ncid: *mut c_int,
+    ndecoms: *mut c_int,
+    decomids: *const Descriptor,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let mut count = 0;
+        let code = ncmpi_inq_decoms(*ncid, &mut count, std::ptr::null_mut());
+        if code != 0 {
+            return code;
+        }
+        let mut list = Integers::of(decomids).with_room(len(count));
+        let code = ncmpi_inq_decoms(*ncid, ndecoms, list.list.as_mut_ptr());
+        list.give();
+        code
+    }
+}
+
+pub(crate) unsafe fn inq_decom(
+    ncid: *mut c_int,
+    decomid: *mut c_int,
+    ndims: *mut c_int,
+    dimids: *const Descriptor,
+    nprocs: *mut c_int,
+    nblocks: *mut Offset,
+    nelems: *mut Offset,
+) -> c_int {
+    // SAFETY: the arguments are as Fortran says.
+    unsafe {
+        let room = decom_ids(*ncid, *decomid).len();
+        let mut list = Integers::of(dimids).with_room(room);
+        let place = list.list.as_mut_ptr();
+        let code = nfmpi_inq_decom_(ncid, decomid, ndims, place, nprocs, nblocks, nelems);
+        list.give();
+        code
+    }
+}
+
 /// The procedures of the module, made from its table.
 #[allow(non_snake_case)]
 pub mod procedures {

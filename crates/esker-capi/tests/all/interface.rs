@@ -125,7 +125,15 @@ fn the_library_exports_what_the_peers_does() {
         Some(names.filter(|name| name.starts_with("ncmpi_")).map(str::to_string).collect())
     };
     let exported = symbols(&our_library()).unwrap_or_default();
-    assert_eq!(exported, declared(pnetcdf::PROTOTYPES));
+    let ours = declared(pnetcdf::PROTOTYPES);
+    // The other header's comments name functions too.
+    let added: BTreeSet<String> = pnetcdf::ESKER_HEADER
+        .lines()
+        .filter(|line| line.starts_with("extern int"))
+        .flat_map(declared)
+        .collect();
+    assert!(ours.is_disjoint(&added));
+    assert_eq!(exported, &ours | &added);
     let peer = Path::new("/usr/lib/x86_64-linux-gnu/libpnetcdf.so");
     if !peer.exists() {
         return skip!("{} is not there: libpnetcdf-dev is needed", peer.display());

@@ -8,6 +8,7 @@ mod every_procedure;
 mod fortran;
 mod interface;
 mod launchers;
+mod layouts;
 mod newer;
 mod place;
 mod programs;

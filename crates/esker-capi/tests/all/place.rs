@@ -19,6 +19,7 @@ impl Place {
         let dir = tempfile::tempdir().unwrap();
         for (name, text) in [
             ("pnetcdf.h", pnetcdf::HEADER),
+            ("esker_pnetcdf.h", pnetcdf::ESKER_HEADER),
             ("pnetcdf", pnetcdf::CXX_HEADER),
             ("pnetcdf.inc", pnetcdf::INCLUDE),
             ("pnetcdf.f90", pnetcdf::MODULE),

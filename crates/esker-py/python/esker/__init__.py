@@ -22,9 +22,9 @@ The guide is docs/python.md.
 """
 
 from ._dataset import Dataset, Dimension, create, open
-from ._esker import __version__, is_dataset, mpi_library
+from ._esker import Token, __version__, is_dataset, mpi_library
 from ._progress import progress_bar
-from ._tools import Check, Finding, References, check, convert, refs
+from ._tools import Check, Finding, References, check, convert, recover, refs, replay
 from ._variable import Variable
 from .errors import FormatError, MissingName, RangeError, RankError
 
@@ -38,6 +38,7 @@ __all__ = [
     "RangeError",
     "RankError",
     "References",
+    "Token",
     "Variable",
     "__version__",
     "check",
@@ -47,5 +48,7 @@ __all__ = [
     "mpi_library",
     "open",
     "progress_bar",
+    "recover",
     "refs",
+    "replay",
 ]

@@ -295,6 +295,28 @@ class Dataset:
             variable[...] = data
         return variable
 
+    def create_decomposition(self, dims: Sequence[str] | str, starts: Any, counts: Any) -> int:
+        """Defines a decomposition map: what this rank has of dimensions (none unlimited), slowest first.
+
+        starts, counts: the blocks, one in each row, in the order in which :meth:`Variable.put_part` will have them. Collective.
+        Gives the map's number, for :meth:`create_decomposed_variable`.
+        """
+        names = [dims] if isinstance(dims, str) else list(dims)
+        table = [np.ascontiguousarray(np.asarray(part, dtype=np.int64).reshape(-1, len(names))) for part in (starts, counts)]
+        if any((part < 0).any() for part in table):
+            raise ValueError("starts and counts are not negative")
+        return self._handle.define_decomposition(names, *table)
+
+    def create_decomposed_variable(
+        self, name: str, dtype: Any, dims: Sequence[str] | str, decomposition: int
+    ) -> Variable:
+        """Defines a variable over dimensions (perhaps none) and those of a map; it is read as an array over both."""
+        names = [dims] if isinstance(dims, str) else list(dims)
+        number = self._handle.define_decomposed_variable(name, dtype_name(dtype, name), names, decomposition)
+        variable = Variable(self, number)
+        self._variables[name] = variable
+        return variable
+
     # netCDF4-python's names.
     createDimension = create_dimension
 
@@ -346,6 +368,14 @@ class Dataset:
     def sync(self) -> None:
         """Waits until everything written is safe from power loss; in a container, makes a version. Collective."""
         self._handle.sync()
+
+    def flush(self) -> None:
+        """Moves what is in a burst buffer to the file, and writes what ranks have put alone into chunks. Collective."""
+        self._handle.flush()
+
+    def flush_start(self) -> _esker.Token:
+        """Begins to flush a burst buffer and returns a token: ``test()`` and ``wait()``. Collective, as the wait is."""
+        return self._handle.flush_start()
 
     def close(self) -> None:
         """Closes the dataset. Collective. Closing twice does nothing."""

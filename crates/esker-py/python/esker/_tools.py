@@ -123,6 +123,45 @@ def convert(
     )
 
 
+def recover(
+    path: str | os.PathLike[str],
+    *,
+    dirs: Sequence[str | os.PathLike[str]] = (),
+    keep: bool = False,
+    dry_run: bool = False,
+    superseded: bool = False,
+) -> dict[str, Any]:
+    """Finishes what a program that died has left (``esker recover``); tells what was found.
+
+    Of a file, what the logs of its burst buffer have and it has not; ``dirs`` are their directories, ``keep`` leaves
+    them. Of a container, a new version of everything that is whole; ``superseded`` takes in sessions that others
+    have committed after. ``dry_run`` changes nothing. The answer has ``records``, ``writes`` that were found,
+    ``damages`` in sentences, and whether it is ``complete``.
+    """
+    return _esker.recover(
+        os.fspath(path),
+        dirs=[os.fspath(one) for one in dirs],
+        keep=keep,
+        dry_run=dry_run,
+        superseded=superseded,
+    )
+
+
+def replay(
+    source: str | os.PathLike[str],
+    target: str | os.PathLike[str],
+    *,
+    version: int | None = None,
+    overwrite: bool = True,
+    sync: bool = False,
+    comm: Any = None,
+) -> dict[str, int]:
+    """Makes the classic file that a container stands for (``esker replay``). Collective over ``comm``."""
+    return _esker.replay(
+        os.fspath(source), os.fspath(target), version=version, overwrite=overwrite, sync=sync, comm=comm
+    )
+
+
 def _warn(path: str | os.PathLike[str]) -> None:
     """Tells what somebody who reads this dataset has to know."""
     for note in _esker.container_notes(os.fspath(path)):

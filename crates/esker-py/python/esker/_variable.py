@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from . import _indexing, _masks, _text
 from ._attributes import Attributes
 
 if TYPE_CHECKING:
+    from . import _esker
     from ._dataset import Dataset
 
 __all__ = ["Variable"]
@@ -159,6 +160,34 @@ class Variable:
         array = self._agreed(self._to_write, value)
         if not self._handle.write(self._id, key, array, progress):
             self._write_planned(_indexing.numpy_plan, key, array, progress)
+
+    def read_start(self, key: Any = ...) -> _esker.Token:
+        """Begins to read integers and slices in the background; ``wait()`` of the token gives the array. Independent."""
+        return self._handle.read_start(self._id, key)
+
+    def put_part(self, value: Any, start: Sequence[int] = (), count: Sequence[int] | None = None) -> None:
+        """Writes what this rank has of a decomposed variable, in the order of its blocks.
+
+        start, count: indices of the dimensions before the map's; one of each without ``count``.
+        """
+        start, count = self._outer(start, count)
+        array = np.ascontiguousarray(self._to_write(value))
+        self._handle.move_blob(self._id, start, count, array.reshape(-1), True)
+
+    def get_part(self, start: Sequence[int] = (), count: Sequence[int] | None = None) -> np.ndarray:
+        """Reads what this rank has of a decomposed variable, in the order of its blocks: a row for each index before."""
+        start, count = self._outer(start, count)
+        own = self._handle.blob_elements(self._id)
+        out = np.empty((*count, own), dtype=self.dtype)
+        self._handle.move_blob(self._id, start, count, out.reshape(-1), False)
+        return out
+
+    def _outer(self, start: Sequence[int], count: Sequence[int] | None) -> tuple[list[int], list[int]]:
+        first = [int(n) for n in np.atleast_1d(np.asarray(start, dtype=np.int64))]
+        many = [1] * len(first) if count is None else [int(n) for n in np.atleast_1d(np.asarray(count, dtype=np.int64))]
+        if len(first) != len(many) or min([*first, *many, 0]) < 0:
+            raise ValueError(f"start {first} and count {many}: one of each for every dimension before the map's, none negative")
+        return first, many
 
     def append(self, value: Any) -> None:
         """Writes records behind the last one."""

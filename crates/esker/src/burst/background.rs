@@ -68,7 +68,9 @@ impl Dataset {
     /// error that lasts is theirs.
     pub fn flush_start(&mut self) -> Result<Pending<()>> {
         self.land()?;
-        let Some(mut burst) = self.burst.take() else { return Ok(Pending::ready(Ok(()))) };
+        let Some(mut burst) = self.burst.take() else {
+            return Ok(Pending::ready(self.complete_puts()));
+        };
         // After a flush that failed both slots are in use.
         let comm = &self.base.comm;
         let can = comm.may_use_threads() && comm.may_duplicate() && burst.has_a_slot();

@@ -289,6 +289,23 @@ fn is_wanted(variable: &Variable) -> bool {
     !variable.dims.is_empty() && (has(SHAPE) || has(FILTERS))
 }
 
+/// The lengths of its dimensions; `None` for the unlimited one.
+fn lengths_of(schema: &Schema, variable: &Variable) -> Vec<Option<u64>> {
+    let length = |d: &esker_format::DimId| match schema.dims.at(d.0).map(|dim| dim.len) {
+        Some(DimLen::Fixed(len)) => Some(len),
+        _ => None,
+    };
+    variable.dims.iter().map(length).collect()
+}
+
+/// Why something was refused, without the names that the caller tells itself.
+fn reason(error: &Error) -> String {
+    match error {
+        Error::Chunked { why, .. } => why.clone(),
+        other => other.to_string(),
+    }
+}
+
 /// What the attributes of a new variable ask for.
 fn asked(schema: &Schema, variable: &Variable) -> std::result::Result<Chunking, String> {
     let pipeline = match variable.attrs.get(FILTERS).map(|a| &a.values) {
@@ -299,11 +316,7 @@ fn asked(schema: &Schema, variable: &Variable) -> std::result::Result<Chunking, 
             text.parse().map_err(|e| format!("{e}"))?
         }
     };
-    let length = |d: &esker_format::DimId| match schema.dims.at(d.0).map(|dim| dim.len) {
-        Some(DimLen::Fixed(len)) => Some(len),
-        _ => None,
-    };
-    let lengths: Vec<Option<u64>> = variable.dims.iter().map(length).collect();
+    let lengths = lengths_of(schema, variable);
     let mut shape = match variable.attrs.get(SHAPE).map(|a| &a.values) {
         None => automatic_shape(variable.ty, &lengths),
         Some(values) => {
@@ -385,6 +398,85 @@ impl Define {
             return refuse(why);
         }
         self.put_attr(var, FILTERS, values)
+    }
+
+    /// Stores a new variable as an ordinary one, whatever hints have said of it.
+    pub fn set_contiguous(&mut self, var: VarId) -> Result<()> {
+        self.new_variable(var, "is cut into chunks, or not, when it is defined")?;
+        for name in [SHAPE, FILTERS] {
+            if self.schema.attr(Owner::Var(var), name).is_some() {
+                self.drop_attr(var, name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Cuts a new variable into chunks of a shape that is chosen for it.
+    pub fn set_chunks_automatically(&mut self, var: VarId) -> Result<()> {
+        let variable = self.new_variable(var, "is cut into chunks when it is defined")?;
+        let shape = automatic_shape(variable.ty, &lengths_of(&self.schema, variable));
+        self.set_chunks(var, &shape)
+    }
+
+    /// The lengths of a variable's chunks; `None` for an ordinary variable.
+    pub fn chunk_shape(&self, var: VarId) -> Result<Option<Vec<u64>>> {
+        let variable = self.schema.variable(var);
+        let Some(variable) = variable.filter(|_| !self.base.raw && !self.is_container()) else {
+            return Ok(None);
+        };
+        let before = self.before.as_ref().and_then(|before| {
+            let number = before.header.schema.var(&variable.name)?;
+            Some(before.chunked.as_ref().and_then(|chunked| chunked.var(number)))
+        });
+        match before {
+            // It is in the file, and is what it was.
+            Some(None) => Ok(None),
+            Some(Some(Ok(found))) => Ok(Some(found.chunking.chunk.clone())),
+            None if !is_wanted(variable) => Ok(None),
+            None => {
+                asked(&self.schema, variable).map(|chunking| Some(chunking.chunk)).map_err(|why| {
+                    Error::Chunked {
+                        path: self.base.path.clone(),
+                        var: variable.name.to_string(),
+                        why,
+                    }
+                })
+            }
+            Some(Some(Err(why))) => {
+                let (path, var) = (self.base.path.clone(), variable.name.to_string());
+                Err(Error::Chunked { path, var, why: why.clone() })
+            }
+        }
+    }
+
+    /// What `esker_chunk` and `esker_filter` say of a new variable. What they cannot do is told, and is
+    /// no error: they are for programs that know nothing of chunks.
+    pub(crate) fn follow_chunk_hints(&mut self, var: VarId) {
+        let Some(variable) = self.schema.variable(var).filter(|_| !self.base.raw) else { return };
+        let name = variable.name.to_string();
+        let wish = self.base.hints.wish_for(&name);
+        if let Some(wish) = wish.shape {
+            let done = match wish.lengths(&self.schema, variable) {
+                Ok(None) => Ok(()),
+                Ok(Some(given)) => {
+                    let lengths = lengths_of(&self.schema, variable);
+                    let mut shape = automatic_shape(variable.ty, &lengths);
+                    for ((len, given), whole) in shape.iter_mut().zip(given).zip(lengths) {
+                        *len = given.unwrap_or(*len).min(whole.unwrap_or(u64::MAX).max(1));
+                    }
+                    self.set_chunks(var, &shape).map_err(|e| reason(&e))
+                }
+                Err(why) => Err(why),
+            };
+            if let Err(why) = done {
+                self.base.hints.refuse("esker_chunk", &name, why);
+            }
+        }
+        if let Some(filters) = wish.filters
+            && let Err(error) = self.set_filters(var, &filters)
+        {
+            self.base.hints.refuse("esker_filter", &name, reason(&error));
+        }
     }
 
     /// A variable that is not in the file yet.

@@ -314,15 +314,23 @@ pub(crate) fn tables_file(base: &Base, stem: &str, like: &Path) -> Result<Arc<dy
     Ok(file)
 }
 
+/// Whether a file of this name in a folder has tables or chunks.
+pub(crate) fn is_chunk_file(name: &str) -> bool {
+    stem_in(name).is_some()
+}
+
+/// What the names of one dataset's files of tables and chunks have in the middle.
+fn stem_in(name: &str) -> Option<&str> {
+    let mut parts = name.split('.');
+    let ours = matches!(parts.next(), Some("tables" | "chunks"));
+    parts.next().filter(|stem| ours && inside::is_chunk_stem(stem))
+}
+
 /// Removes the files of datasets that were here before, as far as that is possible.
 pub(crate) fn remove_others(base: &Base, stem: &str) {
     let Some(folder) = base.path.parent() else { return };
     let Ok(mut names) = base.store.names_in(folder) else { return };
-    names.retain(|name| {
-        let mut parts = name.split('.');
-        let ours = matches!(parts.next(), Some("tables" | "chunks"));
-        ours && parts.next().is_some_and(|other| other != stem && inside::is_chunk_stem(other))
-    });
+    names.retain(|name| stem_in(name).is_some_and(|other| other != stem));
     // The dataset that they are of must not come back without them.
     if names.is_empty() || base.store.sync_names(&base.path).is_err() {
         return;

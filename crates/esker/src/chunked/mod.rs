@@ -6,6 +6,7 @@
 
 mod begun;
 mod commit;
+mod deferred;
 mod define;
 mod encode;
 mod end;
@@ -41,7 +42,7 @@ pub(crate) use define::{Fresh, Placing, fresh, physical};
 pub(crate) use end::write_end;
 pub use examine::{ChunkFault, ChunkFaultKind, TableBlock};
 pub use files::classic_of;
-pub(crate) use files::{SubFiles, new_folder, remove_others, tables_file};
+pub(crate) use files::{SubFiles, is_chunk_file, new_folder, remove_others, tables_file};
 pub(crate) use heap::Heap;
 pub(crate) use space::{ChunkId, Space};
 pub use stored::StoredChunk;
@@ -254,6 +255,8 @@ pub(crate) struct Chunked {
     claimed: bool,
     /// Where the header says so, once somebody has asked.
     writer_at: OnceLock<Option<u64>>,
+    /// What this rank has put alone.
+    deferred: deferred::Deferred,
 }
 
 impl Chunked {
@@ -332,6 +335,7 @@ impl Chunked {
             mending: false,
             claimed: false,
             writer_at: OnceLock::new(),
+            deferred: deferred::Deferred::default(),
         }))
     }
 
@@ -457,6 +461,7 @@ impl Dataset {
             chunked.grown = old.grown;
             chunked.begun = old.begun;
             chunked.claimed = old.claimed;
+            chunked.deferred = old.deferred;
             for (new, old) in chunked.vars.iter_mut().zip(old.vars) {
                 if let (Some(Ok(new)), Some(Ok(old))) = (new, old) {
                     new.anchor.records = old.anchor.records;
@@ -499,11 +504,17 @@ impl Dataset {
         // The others first: a wrong argument of any rank is known to all before anything moves.
         let mut outcome = self.move_together_classic(requests, (!gets.is_empty(), ready));
         let mut report = self.report;
-        if outcome.is_ok() {
-            outcome = match self.base.writable && !buffered {
-                true => self.write_chunked(&mut puts, &mut report),
-                false => Ok(()),
-            };
+        if outcome.is_ok() && self.base.writable && !buffered {
+            // What this rank has put alone comes before what it puts now.
+            let alone = self.chunked.as_mut().map_or(Vec::new(), |chunked| chunked.deferred.take());
+            let own = puts.len();
+            let mut all: Vec<Request<'_>> = alone;
+            all.append(&mut puts);
+            outcome = self.write_chunked(&mut all, &mut report);
+            puts = all.split_off(all.len() - own);
+            if let (Err(_), Some(chunked)) = (&outcome, &mut self.chunked) {
+                chunked.deferred.give_back(all);
+            }
         }
         if outcome.is_ok() {
             outcome = self.read_chunked(&mut gets, true, &mut report);
@@ -529,13 +540,7 @@ impl Dataset {
         let mut outcome = match (puts.first(), self.base.comm.size()) {
             (None, _) => Ok(()),
             (Some(_), 1) => self.write_chunked(&mut puts, &mut report),
-            (Some(put), ranks) => {
-                let why = format!(
-                    "one of {ranks} ranks cannot write it alone, because its chunks have owners: use \
-                     a collective call (put_all, wait_all), or a burst buffer"
-                );
-                Err(self.chunk_error(put.var, why))
-            }
+            (Some(_), _) => self.defer(&mut puts),
         };
         self.report = report;
         // Room for chunks may have moved the records that these are for.

@@ -142,9 +142,10 @@ impl Dataset {
         Err(self.chunk_error(id, why))
     }
 
-    /// Whether there may be records in logs that the file does not count yet.
+    /// Whether there may be records in logs, or in this rank's memory, that the file does not count yet.
     pub(super) fn has_logs(&self) -> bool {
-        self.burst.is_some() || self.seen.is_some()
+        let alone = self.chunked.as_ref().is_some_and(|chunked| chunked.deferred_records() > 0);
+        self.burst.is_some() || self.seen.is_some() || alone
     }
 
     /// Another program may have begun more records.

@@ -11,6 +11,7 @@ use esker_comm::{Message, ReduceOp, Reduction, Sending, Tag};
 use esker_format::chunked::Entry;
 use esker_format::runs::Run;
 
+use super::deferred::OwnPuts;
 use super::over::Overlay;
 use super::owners::{self, Assigned};
 use super::tables::Trouble;
@@ -32,6 +33,14 @@ const BATCH: u64 = 16 << 20;
 
 /// When all ranks together would decode this many hundredths of what they want, owners decode for all.
 const SHARED: u64 = 150;
+
+/// What lies over chunks that a rank reads alone.
+enum Over<'d> {
+    /// Entries of its logs.
+    Logs(Overlay),
+    /// What it has put itself.
+    Own(OwnPuts<'d>),
+}
 
 /// The values of a chunk, in external form.
 type Decoded = Arc<Vec<u8>>;
@@ -307,7 +316,10 @@ impl Dataset {
         match together {
             true => self.read_shared(chunked, &plan, &units, requests, report),
             false => {
-                let overlay = self.overlay()?;
+                let overlay = match OwnPuts::of(&chunked.deferred) {
+                    Some(own) => Some(Over::Own(own)),
+                    None => self.overlay()?.map(Over::Logs),
+                };
                 self.read_own(chunked, &plan, &units, (true, overlay), requests, report)
             }
         }
@@ -318,11 +330,15 @@ impl Dataset {
         chunked: &Chunked,
         plan: &Plan<'_>,
         units: &[(u64, u64)],
-        (keep, overlay): (bool, Option<Overlay>),
+        (keep, overlay): (bool, Option<Over<'_>>),
         requests: &mut [Request<'_>],
         report: &mut Report,
     ) -> Result<()> {
         let mut sweep = plan.sweep();
+        let mut own = match &overlay {
+            Some(Over::Own(own)) => Some((own, own.sweep())),
+            _ => None,
+        };
         let mut rest = units;
         while !rest.is_empty() {
             let mut held = 0;
@@ -339,13 +355,14 @@ impl Dataset {
             for (unit, values) in now.iter().zip(&decoded) {
                 let end = unit + values.len() as u64;
                 let taken = sweep.take_together(*unit, end, Overlap::Shared);
-                match (&overlay, chunked.space.chunk_at(*unit)) {
-                    (Some(overlay), Some((id, _, _))) => {
-                        let values = overlay.over(chunked, id, values)?;
-                        taken.take_out(*unit, &values, requests)?;
+                let over = match (&overlay, &mut own, chunked.space.chunk_at(*unit)) {
+                    (Some(Over::Logs(logs)), _, Some((id, _, _))) => {
+                        Some(logs.over(chunked, id, values)?)
                     }
-                    _ => taken.take_out(*unit, values, requests)?,
-                }
+                    (_, Some((puts, sweep)), _) => puts.over(sweep, *unit, values)?,
+                    _ => None,
+                };
+                taken.take_out(*unit, over.as_ref().unwrap_or(values), requests)?;
                 report.copied += taken.bytes();
             }
             report.phases.convert += clock.elapsed();

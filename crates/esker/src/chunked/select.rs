@@ -42,7 +42,7 @@ impl Dataset {
         let refuse =
             |source| Error::Selection { path: self.base.path.clone(), var: name(), source };
         let mut shape = grid.dims.clone();
-        let mut records = self.records;
+        let mut records = self.numrecs();
         if let (true, Purpose::Write { elements }) = (grid.has_records, purpose) {
             records = match selection.is_all() {
                 true => whole_records(&shape[1..], elements).map_err(refuse)?,
@@ -61,7 +61,7 @@ impl Dataset {
         let is_read = matches!(purpose, Purpose::Read);
         let begun = match self.has_logs() {
             // What is in logs alone is begun by a flush.
-            true => chunked.begun().max(self.records),
+            true => chunked.begun().max(self.numrecs()),
             false => chunked.begun(),
         };
         let cut = selection.each_within(&shape, dim_name, |slab, product| {
@@ -85,7 +85,7 @@ impl Dataset {
                 SelectionError::OutOfBounds { dim, start, count, stride, .. }
                     if grid.has_records && dim == dim_name(0) =>
                 {
-                    let len = self.records;
+                    let len = self.numrecs();
                     SelectionError::OutOfBounds { dim, len, start, count, stride }
                 }
                 other => other,
@@ -158,7 +158,7 @@ impl Dataset {
         (shared, record): (Arc<SharedRuns>, u64),
     ) -> Option<Checked> {
         let most = match purpose {
-            Purpose::Read => self.records,
+            Purpose::Read => self.numrecs(),
             Purpose::Write { .. } => self.header.schema.version.max_count(),
         };
         let records = match grid.has_records {

@@ -21,7 +21,7 @@ use crate::dataset::Dataset;
 use crate::engine::{count, detach_extents};
 use crate::error::{Error, Result};
 use crate::hints::Rewrite;
-use crate::plan::{Overlap, Plan};
+use crate::plan::{Extent, Overlap, Plan};
 use crate::report::{Report, Strategy, Tally};
 use crate::request::Request;
 
@@ -63,12 +63,24 @@ impl Dataset {
         puts: &mut [Request<'_>],
         report: &mut Report,
     ) -> Result<()> {
+        let extents = detach_extents(puts);
+        let outcome = self.write_extents(&extents, puts, report);
+        // What has failed may be tried again.
+        puts.iter_mut().zip(extents).for_each(|(put, extent)| put.extent = extent);
+        outcome
+    }
+
+    fn write_extents(
+        &mut self,
+        extents: &[Extent],
+        puts: &mut [Request<'_>],
+        report: &mut Report,
+    ) -> Result<()> {
         let clock = Instant::now();
         let Some(chunked) = &self.chunked else { return Ok(()) };
-        let extents = detach_extents(puts);
         let plan = Plan::new(extents.iter());
         count(report, &plan, puts.len());
-        let units = touched(chunked, &extents);
+        let units = touched(chunked, extents);
         report.phases.plan += clock.elapsed();
         let clock = Instant::now();
         let needed = puts.iter().map(|r| r.records).max().unwrap_or(0).max(self.records);

@@ -7,6 +7,11 @@ use esker_format::log::Session;
 /// The file that makes a directory a container.
 pub(crate) const MARK: &str = "esker.json";
 
+/// The mark of a container, and the folders that it has.
+pub(crate) fn own_names(path: &Path) -> (PathBuf, [PathBuf; 2]) {
+    (path.join(MARK), ["versions", "segments"].map(|folder| path.join(folder)))
+}
+
 /// The file that says which versions there are.
 pub(super) fn promises_path(path: &Path) -> PathBuf {
     path.join("promises")

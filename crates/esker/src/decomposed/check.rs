@@ -117,7 +117,7 @@ impl Dataset {
     }
 
     /// Fails unless as many ranks have the dataset as the map was made by.
-    fn require_ranks(&self, var: VarId, map: &Map, head: &Head) -> Result<()> {
+    pub(super) fn require_ranks(&self, var: VarId, map: &Map, head: &Head) -> Result<()> {
         let ranks = self.base.comm.size() as u64;
         if ranks == head.ranks {
             return Ok(());

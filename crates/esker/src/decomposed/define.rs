@@ -156,7 +156,7 @@ impl Define {
             return Err(self.new_map_error(&what, DecompositionError::NoSuchMap));
         };
         let dims: Vec<DimId> = outer.iter().copied().chain([stored]).collect();
-        let var = self.add_var(name, ty, &dims)?;
+        let var = self.add_plain_var(name, ty, &dims)?;
         self.put_attr(var, ATTRIBUTE, map.name().as_str())?;
         Ok(var)
     }
@@ -262,7 +262,7 @@ impl Define {
                  its elements are stored in C order",
             ),
         ] {
-            let var = self.add_var(&part(name, what), ty, &[dim])?;
+            let var = self.add_plain_var(&part(name, what), ty, &[dim])?;
             self.set_fill(var, FillMode::NoFill)?;
             self.put_attr(var, "description", description)?;
         }

@@ -27,6 +27,16 @@ impl Dataset {
         Ok(map.describe())
     }
 
+    /// Elements of this rank's blob of a decomposed variable, for each index of the dimensions before the map's.
+    pub fn blob_elements(&self, var: VarId) -> Result<u64> {
+        let var = self.file_var(var)?;
+        let Some(map) = self.maps.of_var(var) else { return Err(self.not_decomposed(var)) };
+        let head = self.head(map, Some(var))?;
+        self.require_ranks(var, map, head)?;
+        let blob = self.own_blob(map, head)?;
+        Ok(blob.end - blob.start)
+    }
+
     /// The maps that decomposed variables of this dataset have, but for damaged ones.
     pub fn decompositions(&self) -> Vec<Decomposition> {
         self.maps.iter().filter_map(Map::describe).collect()

@@ -12,6 +12,7 @@
 //! header, `load` reads them and `rows` compares their checksums, `index` answers questions, `check` places selections. `subfiles`,
 //! `spread` and `naming` are for variables in several files, `counted` for the number of records. ARCHITECTURE.md has the form on disk.
 
+mod arrays;
 mod check;
 mod counted;
 mod coverage;
@@ -26,12 +27,13 @@ mod rows;
 mod spread;
 mod subfiles;
 
+pub(crate) use arrays::follow_renames;
 pub(crate) use counted::{Credit, begin as begin_records};
 pub(crate) use define::{NewMap, write_maps};
 pub use error::DecompositionError;
 pub(crate) use maps::Maps;
 pub use maps::{Decomposition, DecompositionId};
-pub(crate) use naming::{Replaced, discard_new};
+pub(crate) use naming::{Replaced, discard_new, named_subfiles};
 pub(crate) use spread::Spread;
 pub(crate) use subfiles::{Groups, require_dataset};
 

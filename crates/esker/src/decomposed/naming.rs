@@ -97,6 +97,20 @@ pub(super) fn strangers(store: &dyn Store, path: &Path, own: Option<&Groups>) ->
     names.into_iter().filter_map(stranger).collect()
 }
 
+/// The sub-files of the dataset of this name, under whichever of their names.
+pub(crate) fn named_subfiles(store: &dyn Store, path: &Path) -> Vec<PathBuf> {
+    let groups = schema_at(store, path).and_then(|schema| Groups::expanded(&schema).ok()?);
+    let Some((_, groups)) = groups else { return Vec::new() };
+    let of_number = |number| {
+        let named = subfile_path(path, number);
+        let mut both = grown_all(store, &named, groups.identity());
+        both.push(named);
+        both.retain(|path| is_marked(store, path, groups.identity(), number));
+        both
+    };
+    (0..groups.count()).flat_map(of_number).collect()
+}
+
 /// A dataset that has the name of one that is being created.
 #[derive(Debug)]
 pub(crate) struct Replaced(Option<Groups>);

@@ -21,6 +21,7 @@ mod not_a_number;
 mod parallel;
 mod permissions;
 mod promises;
+mod removal;
 mod scenario;
 mod sealed;
 mod sessions;

@@ -135,11 +135,13 @@ fn what_a_file_has_keeps_its_chunks() {
 }
 
 #[test]
-fn one_of_several_ranks_does_not_write_alone() {
+fn one_of_several_ranks_does_not_write_alone_where_nothing_may_wait() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run.nc");
     on_ranks(3, move |comm| {
-        let mut ds = some_chunks(&comm, &path, Hints::default());
+        let mut hints = Hints::default();
+        hints.set("esker_chunk_pending", "0");
+        let mut ds = some_chunks(&comm, &path, hints);
         let v = VarId(0);
         let me = comm.rank() as u64;
         let error = ds.put(v, &Selection::element(&[0, me]), &[1i32]).unwrap_err().to_string();

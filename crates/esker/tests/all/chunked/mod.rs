@@ -1,5 +1,6 @@
 //! Chunked variables under attack: failing disks, dying processes, wrong arguments, odd sizes.
 
+mod alone;
 mod failing;
 mod files;
 mod foreign;

@@ -1,0 +1,73 @@
+//! Programs that know nothing of layouts use files in every one of them, as hints say.
+
+use crate::compilers::mpis;
+use crate::place::Place;
+
+/// The hints of each layout that a program gets without a change.
+const LAYOUTS: [(&str, &str); 8] = [
+    ("canonical", ""),
+    ("log", "esker_layout=log"),
+    ("burst", "nc_burst_buf=enable;nc_burst_buf_dirname=."),
+    ("chunked", "esker_chunk=auto"),
+    ("compressed", "esker_chunk=y/5,x/4|text:auto;esker_filter=shuffle+zstd,3"),
+    ("folder", "esker_chunk=auto;esker_filter=deflate,1;esker_chunk_files=rank"),
+    ("both", "esker_chunk=y/3;esker_filter=lz4;nc_burst_buf=enable;nc_burst_buf_dirname=."),
+    ("filtered-log", "esker_layout=log;esker_filter=zstd"),
+];
+
+#[test]
+fn a_program_uses_again_whatever_it_wrote_in_every_layout() {
+    let place = Place::new();
+
+    for mpi in mpis("mpicc") {
+        let program = place.compile(&mpi, "reopen.c");
+        for (name, hints) in LAYOUTS {
+            for ranks in [1, 4, 7] {
+                let file = format!("{name}-{ranks}.nc");
+                let hints = format!("PNETCDF_HINTS={hints}");
+                place.succeeds(&mpi, ranks, &[&hints], &program, &[&file]);
+            }
+        }
+    }
+}
+
+/// Compiles a program and runs it on 1, 4 and 7 ranks of each MPI.
+fn runs(name: &str) {
+    let place = Place::new();
+    let compiler = if name.ends_with(".c") { "mpicc" } else { "mpif90" };
+    for mpi in mpis(compiler) {
+        let program = place.compile(&mpi, name);
+        for ranks in [1, 4, 7] {
+            place.succeeds(&mpi, ranks, &[], &program, &[]);
+        }
+    }
+}
+
+#[test]
+fn chunks_filters_maps_tokens_and_merged_definitions_from_c() {
+    runs("storage.c");
+}
+
+#[test]
+fn chunks_filters_maps_and_tokens_from_fortran_77() {
+    runs("storage.f");
+}
+
+#[test]
+fn chunks_filters_maps_and_tokens_from_fortran_90() {
+    runs("storage.f90");
+}
+
+/// What a hint cannot do is no error, and is told.
+#[test]
+fn what_a_storage_hint_cannot_do_is_told() {
+    let place = Place::new();
+    for mpi in mpis("mpicc") {
+        let program = place.compile(&mpi, "reopen.c");
+        let hints = "PNETCDF_HINTS=esker_chunk=auto;esker_filter=zfp,reversible";
+        let said = place.succeeds(&mpi, 1, &["ESKER_VERBOSE=1", hints], &program, &["told.nc"]);
+        assert!(said.contains("hint esker_chunk is not used for variable \"scalar\""), "{said}");
+        assert!(said.contains("hint esker_filter is not used for variable \"text\""), "{said}");
+        assert!(!said.contains("is not used for variable \"record\""), "{said}");
+    }
+}
