@@ -175,7 +175,7 @@ fn untouched(
                 rest /= len;
                 (start[d]..start[d] + chunk[d]).contains(&at)
             };
-            (0..grid.len()).rev().map(at).all(|is| is)
+            (0..grid.len()).rev().all(at)
         };
         if touched.iter().any(within) {
             continue;

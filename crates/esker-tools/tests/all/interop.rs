@@ -291,6 +291,7 @@ fn write_random(path: &Path, random: &mut Random) -> esker::Result<()> {
         header_room: random.pick(&[0, 0, 7, 200]),
         record_room: random.pick(&[0, 0, 13, 100]),
         never_back: random.below_u64(3) == 1,
+        ..Alignment::default()
     };
     let fill = random.pick(&[FillMode::Fill, FillMode::Fill, FillMode::NoFill]);
     let options = CreateOptions::new().version(version).align(align).fill(fill);
