@@ -143,6 +143,11 @@ fn is_mark(attr: &Attribute) -> bool {
     attr.name.starts_with("__chunk_") && &*attr.name != chunked::SHAPE
 }
 
+/// Whether an attribute of a variable says how its values are stored, or what those are that nobody wrote.
+fn is_own(attr: &Attribute) -> bool {
+    attr.name.starts_with("__") || ["_FillValue", ATTRIBUTE, STANDS_FOR].contains(&&*attr.name)
+}
+
 /// The name of the map that a variable of this name is the first one of.
 fn map_of(name: &str) -> Option<&str> {
     let map = name.strip_suffix(BLOCKS_OF)?.strip_suffix('.')?;
@@ -181,9 +186,10 @@ impl Sum {
         self.0 = crc32c::crc32c_append(self.0, &number.to_be_bytes());
     }
 
-    fn attrs(&mut self, attrs: &NamedList<Attribute>) {
-        self.number(attrs.len() as u64);
-        for attr in attrs {
+    fn attrs(&mut self, attrs: &NamedList<Attribute>, counts: fn(&Attribute) -> bool) {
+        let counted = || attrs.iter().filter(|attr| counts(attr));
+        self.number(counted().count() as u64);
+        for attr in counted() {
             self.bytes(attr.name.as_bytes());
             self.number(u64::from(attr.values.ty().code()));
             self.number(attr.values.len() as u64);
@@ -196,20 +202,26 @@ impl Sum {
     }
 
     fn dim(&mut self, schema: &Schema, dim: DimId) {
-        let Some(dim) = schema.dims.at(dim.0) else { return self.number(u64::MAX) };
-        self.bytes(dim.name.as_bytes());
-        self.number(match dim.len {
-            DimLen::Fixed(len) => len,
-            DimLen::Unlimited => 0,
+        if let Some(dim) = schema.dims.at(dim.0) {
+            self.bytes(dim.name.as_bytes());
+        }
+        self.length(schema, dim);
+    }
+
+    fn length(&mut self, schema: &Schema, dim: DimId) {
+        self.number(match schema.dims.at(dim.0).map(|dim| dim.len) {
+            Some(DimLen::Fixed(len)) => len,
+            Some(DimLen::Unlimited) => 0,
+            None => u64::MAX,
         });
     }
 
-    fn variable(&mut self, schema: &Schema, variable: &Variable) {
+    fn variable(&mut self, schema: &Schema, variable: &Variable, counts: fn(&Attribute) -> bool) {
         self.bytes(variable.name.as_bytes());
         self.number(u64::from(variable.ty.code()));
         self.number(variable.dims.len() as u64);
         variable.dims.iter().for_each(|dim| self.dim(schema, *dim));
-        self.attrs(&variable.attrs);
+        self.attrs(&variable.attrs, counts);
     }
 }
 
@@ -217,15 +229,18 @@ impl Seal {
     /// Of a variable that has this number, whatever it is.
     fn of(schema: &Schema, layout: &DataLayout, number: usize, variable: &Variable) -> Seal {
         let (mut meaning, mut places) = (Sum(0), Sum(0));
-        meaning.variable(schema, variable);
+        let kind = kind(schema, variable);
+        // All of a map is ours; of what programs define, they may change units and titles with any tool.
+        let is_map = matches!(kind, Some(Sealed::Map(_)));
+        meaning.variable(schema, variable, if is_map { |_| true } else { is_own });
         let begin = |number: usize| layout.places.get(number).map_or(0, |place| place.begin);
-        match kind(schema, variable) {
+        match kind {
             Some(Sealed::Anchor) => {
                 // Tables know the number; the scalar's own place has no meaning.
                 meaning.number(number as u64);
                 if let Some(Values::Int(dims)) = variable.attrs.get(DIMS).map(|a| &a.values) {
                     for dim in dims {
-                        meaning.dim(schema, DimId(usize::try_from(*dim).unwrap_or(usize::MAX)));
+                        meaning.length(schema, DimId(usize::try_from(*dim).unwrap_or(usize::MAX)));
                     }
                 }
             }
@@ -237,7 +252,7 @@ impl Seal {
                 for part in MAP {
                     let other = schema.vars.position(&format!("{map}.{part}"));
                     match other.and_then(|n| schema.vars.at(n)) {
-                        Some(other) => meaning.variable(schema, other),
+                        Some(other) => meaning.variable(schema, other, |_| true),
                         None => meaning.number(u64::MAX),
                     }
                     places.number(other.map_or(0, begin));
