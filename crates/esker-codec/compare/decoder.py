@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A second decoder of sz chunks that follows the page in ARCHITECTURE.md, slow and plain.
+"""A second decoder of sz chunks that follows the page in docs/format/filters.md, slow and plain.
 
     decoder.py < chunks > elements
 

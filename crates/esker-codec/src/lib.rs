@@ -27,7 +27,7 @@
 //!
 //! A bound that the user gave holds at every element, because it is checked there when a chunk
 //! is encoded; fill values, NaN and infinities come back bit by bit. What is stored is written
-//! down in ARCHITECTURE.md. Read on in `pipeline.rs`, `encode.rs` and `filters/mod.rs`.
+//! down in docs/format/filters.md. Read on in `pipeline.rs`, `encode.rs` and `filters/mod.rs`.
 #![forbid(unsafe_code)]
 
 mod bound;

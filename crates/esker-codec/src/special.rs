@@ -2,7 +2,7 @@
 //!
 //! NaN and infinities break arithmetic, fill values are far from everything and must come back
 //! exactly. What stands at their places in the field is then anybody's choice. The stored form is
-//! in ARCHITECTURE.md.
+//! in docs/format/filters.md.
 
 use crate::error::Result;
 use crate::filters::{zstd_compress, zstd_decompress};

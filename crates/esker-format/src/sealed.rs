@@ -6,7 +6,7 @@
 //! gets its seals when it is encoded and loses them when it is decoded: nobody else sees them.
 //!
 //! A variable that has a seal must match it, and one that needs a seal must have one: whichever of the two a
-//! damage hits, the other tells. ARCHITECTURE.md, "Seals of variables", has what is summed.
+//! damage hits, the other tells. docs/format/seals.md, has what is summed.
 
 use crate::chunked::{self, DIMS, RECORDS};
 use crate::header::{Alignment, DataLayout, Header, VarFields};

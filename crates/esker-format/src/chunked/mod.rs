@@ -3,7 +3,7 @@
 //! The file has a scalar, the *anchor*, with attributes that say what it stands for; programs see
 //! a variable with dimensions. [`to_file`] and [`from_file`] turn the one into the other,
 //! [`Grid`] says which chunk an element is in, and [`TableHead`], [`Block`] and [`Entry`] are what the
-//! tables are made of. ARCHITECTURE.md has the format.
+//! tables are made of. docs/format/chunked.md has the format.
 
 mod anchor;
 mod end;

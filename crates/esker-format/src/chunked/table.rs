@@ -200,7 +200,7 @@ mod tests {
         }
     }
 
-    /// As ARCHITECTURE.md has it, not as the code does it.
+    /// As docs/format/chunked.md has it, not as the code does it.
     #[test]
     fn an_entry_has_the_bytes_that_the_format_says() {
         let mut fields = Vec::new();

@@ -3,7 +3,7 @@
 //! A log is two files. The *data log* holds payloads, one behind the other, as they came. The
 //! *metadata log* is a [`Head`] and then frames ([`FrameWriter`], [`Frames`]), each of which
 //! describes a batch of payloads as [`Entry`]s: which variable, which records, which elements
-//! ([`Footprint`]), and the checksums. ARCHITECTURE.md has the bytes. A [`Manifest`] says which
+//! ([`Footprint`]), and the checksums. docs/format/log.md has the bytes. A [`Manifest`] says which
 //! logs make up one version of a container, and how much of each; a [`Promise`] that there is such a
 //! version.
 //!

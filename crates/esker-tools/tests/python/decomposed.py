@@ -1,4 +1,4 @@
-"""Reads decomposed variables as ARCHITECTURE.md says, and compares them with ordinary ones."""
+"""Reads decomposed variables as docs/format/decomposed.md says, and compares them with ordinary ones."""
 
 import sys
 

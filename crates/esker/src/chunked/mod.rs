@@ -1,6 +1,6 @@
 //! Chunked variables of a classic file: values in boxes that went through filters.
 //!
-//! ARCHITECTURE.md, "Chunked variables", is the page. `define` makes them, `space` gives every
+//! docs/format/chunked.md and docs/rooms/chunked.md are the pages. `define` makes them, `space` gives every
 //! element an address to plan with, `tables` says where a chunk is, `heap` where there is room,
 //! `policy` and `owners` who has which chunk, `write` and `read` are the roads.
 

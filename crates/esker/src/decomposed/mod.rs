@@ -10,7 +10,7 @@
 //!
 //! `define` makes a map (`coverage` counts what the ranks have together), `maps` finds them in a
 //! header, `load` reads them and `rows` compares their checksums, `index` answers questions, `check` places selections. `subfiles`,
-//! `spread` and `naming` are for variables in several files, `counted` for the number of records. ARCHITECTURE.md has the form on disk.
+//! `spread` and `naming` are for variables in several files, `counted` for the number of records. docs/format/decomposed.md has the form on disk.
 
 mod arrays;
 mod check;

@@ -1,6 +1,6 @@
 //! Tables that were damaged, exchanged or made for something else: an error that says so, never values.
 //!
-//! What is damaged is found by the format's page alone (ARCHITECTURE.md), not by the library's own reader.
+//! What is damaged is found by the format's page alone (docs/format/chunked.md), not by the library's own reader.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
