@@ -522,9 +522,6 @@ impl Life {
     fn write_alone(&mut self, what: &str) {
         let owner = self.dice.below(self.ranks()) as usize;
         let number = self.dice.below(self.models.len() as u64) as usize;
-        if self.models[number].is_chunked && self.ranks() > 1 && !self.has_burst_buffer() {
-            return self.refuse_alone(number, owner);
-        }
         // Records that one of several ranks makes are not filled; see `grow_alone`.
         let more = if self.ranks() == 1 { self.dice.below(3) } else { 0 };
         let shape = self.models[number].full_shape(self.records + more);
@@ -537,29 +534,30 @@ impl Life {
         if owner == self.rank() {
             self.put_now(&request, false, what);
         }
+        if self.models[number].is_chunked && self.ranks() > 1 && !self.has_burst_buffer() {
+            self.complete(number, owner);
+        }
     }
 
-    /// One of several ranks cannot write a chunked variable.
-    fn refuse_alone(&mut self, number: usize, owner: usize) {
-        let (var, ty) = (self.models[number].var, self.models[number].ty);
-        let full = self.models[number].full_shape(self.records);
-        if owner != self.rank() || full.contains(&0) {
-            return;
+    /// What a rank alone put into chunks waits for a collective call: until then it sees it, and from then on all do.
+    fn complete(&mut self, number: usize, owner: usize) {
+        if owner == self.rank() {
+            let (var, ty) = (self.models[number].var, self.models[number].ty);
+            let found = Buffer::fetched(widest(ty), self.ds(), var, &Selection::all(), false);
+            compare(&found.unwrap().values(), &self.models[number].values, "its own puts");
         }
-        let count = full.iter().product::<u64>() as usize;
-        let buffer = Buffer::new(widest(ty), &vec![1.0; count]);
-        let refused = buffer.put(self.ds(), var, &Selection::all(), dense(0).layout, false);
-        let why = refused.unwrap_err().to_string();
-        assert!(why.contains("use a collective call"), "{why}");
+        match self.dice.below(3) {
+            0 => self.ds().sync().unwrap(),
+            1 => self.ds().wait_all(&mut Requests::new()).unwrap(),
+            _ => self.ds().complete_puts().unwrap(),
+        }
     }
 
     /// One rank makes records for itself, and the next collective call tells everyone.
     fn grow_alone(&mut self) {
         let owner = self.dice.below(self.ranks()) as usize;
         let alone = self.ranks() == 1;
-        let any = alone || self.has_burst_buffer();
-        let records = self.models.iter().position(|m| m.is_record && (any || !m.is_chunked));
-        let Some(number) = records else { return };
+        let Some(number) = self.models.iter().position(|m| m.is_record) else { return };
         let at = self.records + self.dice.below(3);
         let value = self.dice.below(100) as f64;
         let old = self.records;
