@@ -39,7 +39,9 @@ fn info_names_decomposed_variables_and_their_maps() {
         (&map["name"], &map["ranks"], &map["covered"]),
         (&"D1".into(), &3.into(), &6.into())
     );
-    assert_eq!(told["variables"][6]["decomposition"], "D1");
+    let all = told["variables"].as_array().unwrap();
+    let t = all.iter().find(|variable| variable["name"] == "t").unwrap();
+    assert_eq!(t["decomposition"], "D1");
 }
 
 #[test]
@@ -53,7 +55,10 @@ fn dump_and_diff_and_check_see_the_file_as_it_is() {
     assert!(dumped.contains("0, 10, 1, 11, 2, 12"), "{dumped}");
     if have("ncdump") {
         let theirs = std::process::Command::new("ncdump").arg(path).output().unwrap();
-        assert_eq!(dumped.as_bytes(), theirs.stdout);
+        // Seals are the header's own, as its lengths are.
+        let theirs = String::from_utf8(theirs.stdout).unwrap();
+        let lines = theirs.lines().filter(|line| !line.contains(":__esker_seal = "));
+        assert_eq!(dumped.lines().collect::<Vec<_>>(), lines.collect::<Vec<_>>());
     }
     good(&["check", path]);
     good(&["diff", path, path]);

@@ -150,6 +150,7 @@ pub fn copy(
         return copy_together(input, output, options, Arc::new(SelfComm::new()), progress);
     }
     let output = target(source.dataset.path(), output, options)?;
+    require_unwritten(&output, options)?;
     let mut plan = Plan::new(&source.dataset, options)?;
     let scanned =
         convert::settle_types(&mut Reader::Window(&mut source), &mut plan, options, progress)?;
@@ -212,10 +213,15 @@ fn target(source: &Path, output: &Path, options: &CopyOptions) -> Result<PathBuf
     if is_container != (options.layout == Layout::Log) {
         return Err(CopyError::OtherKind { path: resolved, is_container });
     }
-    if !is_container {
-        esker::require_unwritten(&**store, &resolved)?;
-    }
     Ok(resolved)
+}
+
+/// Fails if somebody writes to what the output replaces. To look takes the file's lock for a moment: by one rank.
+fn require_unwritten(output: &Path, options: &CopyOptions) -> esker::Result<()> {
+    match options.layout {
+        Layout::Classic => esker::require_unwritten(&*options.store, output),
+        Layout::Log => Ok(()),
+    }
 }
 
 /// Begins the output on rank 0, which all ranks write to. Collective.
@@ -225,7 +231,9 @@ fn begin(
     options: &CopyOptions,
 ) -> Result<Option<Draft>, CopyError> {
     let begun = match source.comm().rank() {
-        0 => whole::begin(&options.store, output, options.layout, &Hints::default()).map(Some),
+        0 => require_unwritten(output, options)
+            .and_then(|()| whole::begin(&options.store, output, options.layout, &Hints::default()))
+            .map(Some),
         _ => Ok(None),
     };
     Ok(source.agree(begun)?)
