@@ -556,6 +556,23 @@ fn job(form: Form, family: Family, seed: u64) -> Outcome {
     Outcome::Judged(alone.and(look(&life, &store, dir.path(), allowed, true)))
 }
 
+/// A launcher may end before the ranks that it ends, which keep their locks until then.
+fn await_ranks(folder: &Path) {
+    let lives = |rank: usize| {
+        let pid = told(folder, &format!("pid.{rank}"))?;
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The state follows the name, which is in brackets: one that is dead and not buried has let go of everything.
+        let state = stat.rsplit(") ").next()?.chars().next()?;
+        (!['Z', 'X'].contains(&state)).then_some(())
+    };
+    for _ in 0..6000 {
+        if (0..RANKS).all(|rank| lives(rank).is_none()) {
+            return;
+        }
+        sleep(Duration::from_millis(10));
+    }
+}
+
 fn kill(form: Form, family: Family, seed: u64) -> Outcome {
     let mut random = Random(seed);
     let dir = place(form);
@@ -572,6 +589,7 @@ fn kill(form: Form, family: Family, seed: u64) -> Outcome {
     };
     let _ = Command::new("kill").args(["-KILL", &victim.to_string()]).status();
     let ended = job.end();
+    await_ranks(folder);
     let (Some(promised), Some(begun)) = (told(folder, "synced"), told(folder, "begun")) else {
         return Outcome::Crashed("the job told nothing".into());
     };

@@ -136,7 +136,7 @@ fn first_of(slot: &PromiseSlot) -> Option<u64> {
     }
 }
 
-/// The newest version; `None` if one that was listed is gone, unless this is the `last` attempt.
+/// The newest version; `None` if one that was listed or promised is not there, unless this is the `last` attempt.
 fn newest(store: &dyn Store, path: &Path, last: bool) -> Result<Option<Found>> {
     let mark = Mark::require(store, path)?;
     // Before the names: what is committed in between must not be missed.
@@ -169,7 +169,11 @@ fn newest(store: &dyn Store, path: &Path, last: bool) -> Result<Option<Found>> {
                 let next = top.saturating_add(1);
                 return Ok(Some(Found { manifest: *manifest, next, first, notes }));
             }
-            Read::Absent if is_listed && !last => return Ok(None),
+            // A creation that replaces the dataset may have removed it; and a list that is read while names come and
+            // go may lack the new one as well as the old one.
+            Read::Absent if !last && (is_listed || matches!(slot, PromiseSlot::Promise(_))) => {
+                return Ok(None);
+            }
             Read::Damaged(why) => format!("the manifest of version {version} is damaged ({why})"),
             Read::Absent => format!("version {version} was committed, and is not there"),
         };
