@@ -712,7 +712,7 @@ impl Dataset {
         if self.container.is_some() {
             return self.commit_container(false);
         }
-        self.settle_chunks()?;
+        self.settle_end()?;
         self.base.by_root(|| {
             self.require_own()?;
             self.extend_file(self.records)
@@ -734,7 +734,7 @@ impl Dataset {
             return Err(Error::NotAlike { path: self.base.path.clone(), why });
         }
         self.settle()?;
-        self.settle_chunks()?;
+        self.settle_end()?;
         self.know_heap()?;
         // What is being read may move.
         self.io.drain();

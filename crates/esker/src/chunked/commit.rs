@@ -294,13 +294,8 @@ impl Dataset {
         Ok(())
     }
 
-    /// Brings the header up to what was written. Collective.
-    pub(crate) fn settle_chunks(&mut self) -> Result<()> {
-        self.settle_records()?;
-        self.settle_end()
-    }
-
-    /// Brings the attributes that count records up to date. Collective.
+    /// Brings the attributes that count records up to date, of which a loss of power leaves no more than the file counts:
+    /// only after a sync of that number. Collective.
     pub(crate) fn settle_records(&mut self) -> Result<()> {
         let Some(chunked) = &mut self.chunked else { return Ok(()) };
         if !chunked.has_records() || !self.base.comm.any(chunked.grown)? {

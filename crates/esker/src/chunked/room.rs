@@ -17,7 +17,7 @@ impl Dataset {
         self.sync_records()?;
         // What is being read may move.
         self.io.drain();
-        self.settle_chunks()?;
+        self.settle_end()?;
         let mut base = self.base.clone();
         let records = self.records;
         let mut before = Before::new(self.file.clone(), &self.header, records);

@@ -89,6 +89,8 @@ fn made(form: Form, version: Version) -> Files {
     let fixed: Vec<f32> = (0..48).map(|i| i as f32).collect();
     ds.put(VarId(2), &Selection::slab(&[0, 0], &[4, 8]), &fixed[..32]).unwrap();
     ds.put(VarId(3), &Selection::all(), &fixed).unwrap();
+    // How many records were written is noted behind a sync alone.
+    ds.sync().unwrap();
     ds.close().unwrap();
     let mut names = store.list();
     let is = |name: &PathBuf, what| name.file_name().unwrap().to_string_lossy().starts_with(what);
