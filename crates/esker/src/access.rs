@@ -539,7 +539,7 @@ impl Dataset {
         let mut requests = queue.queue;
         let mut report = Report::default();
         match self.is_chunked(self.file_var(var)?) {
-            true => self.read_chunked(&mut requests, false, &mut report)?,
+            true => self.read_chunked(&mut requests, &mut report)?,
             false => self.read_direct(&mut requests, &mut report)?,
         }
         first_error(self.outcomes(requests))

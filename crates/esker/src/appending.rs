@@ -16,7 +16,7 @@ use crate::plan::{Extent, Plan};
 use crate::report::{Report, Strategy};
 use crate::request::{Request, Requests};
 use crate::selection::{Checked, Purpose, Selection, log_record_step};
-use crate::strategy::{self, Mine, Together};
+use crate::strategy::{self, ForUnits, Mine, Together};
 
 impl Dataset {
     /// Appends to this rank's log.
@@ -128,14 +128,15 @@ impl Dataset {
         self.wait_all(&mut queue)
     }
 
-    /// The road of a collective call: nobody appends when somebody's arguments are wrong. With `more`
-    /// this rank will read more than `gets` afterwards, for which everything has to be in the file.
+    /// The road of a collective call: nobody appends when somebody's arguments are wrong. What this rank will
+    /// read of `units` afterwards has to be in the file then, too.
     pub(crate) fn log_together(
         &mut self,
         puts: &mut [Request<'_>],
         gets: &mut [Request<'_>],
-        (more, ready): (bool, Result<()>),
-    ) -> Result<()> {
+        units: ForUnits,
+        ready: Result<()>,
+    ) -> Result<ForUnits> {
         let mut report = self.report;
         report.calls += 1;
         let clock = Instant::now();
@@ -153,19 +154,15 @@ impl Dataset {
         let mine = Mine { summary: plan.summary, waste, records, block };
         let logs = self.container.as_ref().map_or(Standing::default(), |c| c.standing());
         let Standing { grown, unwritten, metadata } = logs;
-        let numbers = [
-            (!puts.is_empty()).into(),
-            (more || !gets.is_empty()).into(),
-            grown,
-            unwritten,
-            metadata,
-        ];
+        let numbers =
+            [(!puts.is_empty()).into(), (!gets.is_empty()).into(), grown, unwritten, metadata];
         let mine = ready.is_ok().then_some([mine]);
-        let Some(([read], numbers)) = Together::reduce_with(&*self.base.comm, mine, numbers)?
-        else {
-            return self.base.agree(ready);
+        let reduced = Together::reduce(&*self.base.comm, mine, units, numbers)?;
+        let Some(([read], units, numbers)) = reduced else {
+            return self.base.agree(ready).map(|()| units);
         };
         let [puts_any, gets_any, grown, unwritten, metadata] = numbers;
+        let gets_any = gets_any.max(units.read);
         let mut logs = Standing { grown, unwritten, metadata };
         self.records = read.records;
         report.phases.agree += clock.elapsed();
@@ -194,21 +191,20 @@ impl Dataset {
         if let Some(burst) = &mut self.burst {
             burst.next_epoch();
         }
-        if over > 0 && gets_any == 0 {
-            return self.flush();
-        }
-        if gets_any == 0 {
-            return Ok(());
+        if gets_any == 0 && over == 0 {
+            return Ok(units);
         }
         let before = self.epoch;
         self.flush()?;
-        if self.epoch != before {
+        if gets_any > 0 && self.epoch != before {
             for (get, extent) in gets.iter_mut().zip(extents) {
                 get.extent = extent;
             }
-            return self.read_where_moved(gets);
+            self.read_where_moved(gets)?;
+        } else if gets_any > 0 {
+            self.read_log_together(gets, &extents, &plan, &read, logs)?;
         }
-        self.read_log_together(gets, &extents, &plan, &read, logs)
+        Ok(units)
     }
 
     /// Reads what a flush has moved, to make room for chunks, after the reads were planned. Collective.
@@ -219,8 +215,8 @@ impl Dataset {
         let waste = plan.sieved(self.base.hints.sieve_hole) / plan.summary.bytes.max(1);
         let (records, block) = (self.records, self.file.block_size());
         let mine = [Mine { summary: plan.summary, waste, records, block }];
-        let reduced = Together::reduce_with(&*self.base.comm, Some(mine), [0])?;
-        let Some(([read], [_])) = reduced else { return Ok(()) };
+        let reduced = Together::reduce(&*self.base.comm, Some(mine), ForUnits::default(), [])?;
+        let Some(([read], _, [])) = reduced else { return Ok(()) };
         self.read_log_together(gets, &extents, &plan, &read, Standing::default())
     }
 

@@ -14,7 +14,7 @@ use crate::exchange::{Buffers, Exchange};
 use crate::plan::{Extent, Plan, Summary};
 use crate::report::{Report, Strategy};
 use crate::request::{Direction, Request};
-use crate::strategy::{self, Mine, Together, Windows};
+use crate::strategy::{self, ForUnits, Mine, Together, Windows};
 
 impl Dataset {
     /// The way of an independent wait.
@@ -95,21 +95,22 @@ impl Dataset {
         if self.chunked.is_some() {
             return self.move_together_mixed(requests, ready);
         }
-        self.move_together_classic(requests, (false, ready))
+        self.move_together_classic(requests, ForUnits::default(), ready).map(drop)
     }
 
-    /// The same for variables that are not chunked, and all writes to a log. With `more` this rank has
-    /// reads of chunked variables besides.
+    /// The same for variables that are not chunked, and all writes to a log. `units` is what this rank has
+    /// besides; what any rank has comes back.
     pub(crate) fn move_together_classic(
         &mut self,
         requests: &mut Vec<Request<'_>>,
-        (more, ready): (bool, Result<()>),
-    ) -> Result<()> {
+        units: ForUnits,
+        ready: Result<()>,
+    ) -> Result<ForUnits> {
         let clock = Instant::now();
         let mut gets = split_gets(requests);
         let puts = requests;
         if self.appends() {
-            let moved = self.log_together(puts, &mut gets, (more, ready));
+            let moved = self.log_together(puts, &mut gets, units, ready);
             join(puts, gets);
             return moved;
         }
@@ -130,9 +131,10 @@ impl Dataset {
             Mine { summary: reads.summary, waste, records: self.records, block },
         ];
         let mine = ready.is_ok().then_some(mine);
-        let Some([write, read]) = Together::reduce(&*self.base.comm, mine)? else {
+        let Some(([write, read], units, [])) = Together::reduce(&*self.base.comm, mine, units, [])?
+        else {
             // Somebody's arguments are wrong. Nobody has acted yet, and everyone hears of it.
-            return self.base.agree(ready);
+            return self.base.agree(ready).map(|()| units);
         };
         report.phases.agree += clock.elapsed();
         let mut outcome = Ok(());
@@ -163,7 +165,7 @@ impl Dataset {
         }
         join(puts, gets);
         self.report = report;
-        outcome
+        outcome.map(|()| units)
     }
 
     fn write_together(

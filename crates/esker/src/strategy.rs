@@ -34,8 +34,38 @@ pub(crate) struct Mine {
     pub(crate) block: u64,
 }
 
+/// What a rank has in a wait for variables that are stored in units with owners, or the largest that any rank
+/// has of each number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ForUnits {
+    /// The records that it needs.
+    pub(crate) records: u64,
+    /// Units that it writes to.
+    pub(crate) written: u64,
+    /// Not 0 where nobody may write to them.
+    pub(crate) refused: u64,
+    /// Units that it reads from, their bytes, and how many of these it wants.
+    pub(crate) read: u64,
+    pub(crate) whole: u64,
+    pub(crate) wanted: u64,
+}
+
 /// Numbers in a reduction, for writing and for reading.
 const FIELDS: usize = 7;
+
+/// Those for units.
+const OF_UNITS: usize = 6;
+
+impl ForUnits {
+    fn fields(self) -> [u64; OF_UNITS] {
+        let ForUnits { records, written, refused, read, whole, wanted } = self;
+        [records, written, refused, read, whole, wanted]
+    }
+
+    fn of([records, written, refused, read, whole, wanted]: [u64; OF_UNITS]) -> ForUnits {
+        ForUnits { records, written, refused, read, whole, wanted }
+    }
+}
 
 impl Mine {
     fn fields(&self) -> [u64; FIELDS] {
@@ -46,32 +76,32 @@ impl Mine {
 }
 
 impl Together {
-    /// One reduction over all ranks of what they write and what they read; `None` when a rank
-    /// has nothing to bring, because its arguments were wrong.
-    pub(crate) fn reduce(
-        comm: &dyn Communicator,
-        mine: Option<[Mine; 2]>,
-    ) -> Result<Option<[Together; 2]>> {
-        let both = Together::reduce_with(comm, mine, [])?;
-        Ok(both.map(|(together, [])| together))
-    }
-
-    /// The same, with the largest of each of the ranks' `numbers`.
-    pub(crate) fn reduce_with<const N: usize, const M: usize>(
+    /// One reduction over all ranks of all that a wait has, before anybody acts: what they write and what they
+    /// read, in the file and in units, and the largest of each of the ranks' `numbers`. `None` when a rank has
+    /// nothing to bring, because its arguments were wrong.
+    pub(crate) fn reduce<const N: usize, const M: usize>(
         comm: &dyn Communicator,
         mine: Option<[Mine; N]>,
+        units: ForUnits,
         mut numbers: [u64; M],
-    ) -> Result<Option<([Together; N], [u64; M])>> {
+    ) -> Result<Option<([Together; N], ForUnits, [u64; M])>> {
         // Everything as a maximum: the lowest as the highest complement.
         let mut values = vec![mine.is_none().into()];
         values.extend(numbers);
+        values.extend(units.fields());
         values.extend(mine.iter().flatten().flat_map(Mine::fields));
-        values.resize(1 + M + N * FIELDS, 0);
+        values.resize(1 + M + OF_UNITS + N * FIELDS, 0);
         comm.all_reduce(Reduction::U64(&mut values), ReduceOp::Max)?;
-        let (fields, _) = values[1 + M..].as_chunks::<FIELDS>();
-        let together = <[[u64; FIELDS]; N]>::try_from(fields).ok().filter(|_| values[0] == 0);
-        numbers.copy_from_slice(&values[1..1 + M]);
-        Ok(together.map(|together| (together.map(Together::of), numbers)))
+        if values[0] > 0 {
+            return Ok(None);
+        }
+        let (own, rest) = values[1..].split_at(M);
+        numbers.copy_from_slice(own);
+        let parts = rest.split_first_chunk().and_then(|(units, rest)| {
+            let together = <[[u64; FIELDS]; N]>::try_from(rest.as_chunks().0).ok()?;
+            Some((together.map(Together::of), ForUnits::of(*units), numbers))
+        });
+        Ok(parts)
     }
 
     fn of([first, end, most_bytes, mean_run, waste, records, block]: [u64; FIELDS]) -> Together {

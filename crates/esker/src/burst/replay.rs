@@ -29,7 +29,7 @@ use crate::memory::{FillBytes, Lent, Memory, MemoryLayout, Sides};
 use crate::plan::{Extent, Plan, Summary};
 use crate::report::{Report, Strategy};
 use crate::request::{Direction, Request, RequestId};
-use crate::strategy::{self, Mine, Together};
+use crate::strategy::{self, ForUnits, Mine, Together};
 
 /// What to do about entries that cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -415,10 +415,9 @@ impl Dataset {
         let plan = Plan::new(extents.iter());
         count(report, &plan, requests.len());
         let block = self.file.block_size();
-        let nothing = Mine { summary: Summary::default(), waste: 0, records: 0, block };
-        let mine = [Mine { summary: plan.summary, ..nothing }, nothing];
-        let together = Together::reduce(&*self.base.comm, Some(mine))?;
-        let Some([write, _]) = together.filter(|[write, _]| !write.is_empty()) else {
+        let mine = [Mine { summary: plan.summary, waste: 0, records: 0, block }];
+        let together = Together::reduce(&*self.base.comm, Some(mine), ForUnits::default(), [])?;
+        let Some([write]) = together.map(|(writes, ..)| writes).filter(|[w]| !w.is_empty()) else {
             return Ok(());
         };
         let ranks = self.base.comm.size();

@@ -190,8 +190,8 @@ impl Dataset {
             }
             Ok(())
         });
-        self.base.agree(looked)?;
-        if !comm.any(!missing.is_empty())? {
+        let [is_short] = self.base.agree_with(looked, [u64::from(!missing.is_empty())])?;
+        if is_short == 0 {
             return Ok(None);
         }
         let list: Vec<u64> = missing.iter().flat_map(|(var, most)| [*var as u64, *most]).collect();

@@ -25,6 +25,7 @@ mod sole;
 mod space;
 mod stored;
 mod tables;
+mod wait;
 mod write;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -51,12 +52,9 @@ pub(crate) use tables::{Chain, HeapFile};
 use self::read::Cache;
 use crate::base::Base;
 use crate::dataset::Dataset;
-use crate::engine::{join, split_gets};
 use crate::error::{Error, Result};
 use crate::log::Memo;
 use crate::plan::SharedRuns;
-use crate::report::Strategy;
-use crate::request::Request;
 
 /// How a variable is cut into chunks, and what they go through.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -483,90 +481,6 @@ impl Dataset {
     /// Whether the variable of the file's number is a chunked one.
     pub(crate) fn is_chunked(&self, var: VarId) -> bool {
         self.chunked.as_ref().is_some_and(|chunked| chunked.var(var).is_some())
-    }
-
-    /// The collective road in a dataset with chunked variables. Collective.
-    pub(crate) fn move_together_mixed(
-        &mut self,
-        requests: &mut Vec<Request<'_>>,
-        ready: Result<()>,
-    ) -> Result<()> {
-        let buffered = self.burst.is_some();
-        if !buffered {
-            self.forget_uncounted()?;
-        }
-        let mut puts = self.take_chunked(requests);
-        let mut gets = split_gets(&mut puts);
-        if buffered {
-            // A log takes them as it takes all others.
-            requests.append(&mut puts);
-        }
-        // The others first: a wrong argument of any rank is known to all before anything moves.
-        let mut outcome = self.move_together_classic(requests, (!gets.is_empty(), ready));
-        let mut report = self.report;
-        if outcome.is_ok() && self.base.writable && !buffered {
-            // What this rank has put alone comes before what it puts now.
-            let alone = self.chunked.as_mut().map_or(Vec::new(), |chunked| chunked.deferred.take());
-            let own = puts.len();
-            let mut all: Vec<Request<'_>> = alone;
-            all.append(&mut puts);
-            outcome = self.write_chunked(&mut all, &mut report);
-            puts = all.split_off(all.len() - own);
-            if let (Err(_), Some(chunked)) = (&outcome, &mut self.chunked) {
-                chunked.deferred.give_back(all);
-            }
-        }
-        if outcome.is_ok() {
-            outcome = self.read_chunked(&mut gets, true, &mut report);
-        }
-        self.report = report;
-        join(&mut puts, gets);
-        requests.append(&mut puts);
-        outcome
-    }
-
-    /// The road of one rank in a dataset with chunked variables.
-    pub(crate) fn move_alone_mixed(&mut self, requests: &mut Vec<Request<'_>>) -> Result<()> {
-        let buffered = self.burst.is_some();
-        if self.base.comm.size() == 1 && !buffered {
-            self.forget_uncounted()?;
-        }
-        let mut puts = self.take_chunked(requests);
-        let mut gets = split_gets(&mut puts);
-        if buffered {
-            requests.append(&mut puts);
-        }
-        let mut report = self.report;
-        let mut outcome = match (puts.first(), self.base.comm.size()) {
-            (None, _) => Ok(()),
-            (Some(_), 1) => self.write_chunked(&mut puts, &mut report),
-            (Some(_), _) => self.defer(&mut puts),
-        };
-        self.report = report;
-        // Room for chunks may have moved the records that these are for.
-        self.follow_moves(requests);
-        if outcome.is_ok() {
-            outcome = self.move_alone_classic(requests);
-        }
-        if outcome.is_ok() && !gets.is_empty() {
-            let mut report = self.report;
-            report.read_strategy = Strategy::Direct;
-            outcome = self.read_chunked(&mut gets, false, &mut report);
-            self.report = report;
-        }
-        join(&mut puts, gets);
-        requests.append(&mut puts);
-        outcome
-    }
-
-    /// Takes the requests of chunked variables out.
-    fn take_chunked<'b>(&self, requests: &mut Vec<Request<'b>>) -> Vec<Request<'b>> {
-        if requests.iter().all(|r| self.is_chunked(r.var)) {
-            return std::mem::take(requests);
-        }
-        let (chunked, others) = requests.drain(..).partition(|r| self.is_chunked(r.var));
-        *requests = others;
-        chunked
     }
 
     /// Fails if a chunk is larger than what may be held of one: what a file says is not believed.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 use std::vec::IntoIter;
 
-use esker_comm::{Message, ReduceOp, Reduction, Sending, Tag};
+use esker_comm::{Message, Sending, Tag};
 use esker_format::chunked::Entry;
 use esker_format::runs::Run;
 
@@ -15,13 +15,15 @@ use super::deferred::OwnPuts;
 use super::over::Overlay;
 use super::owners::{self, Assigned};
 use super::tables::Trouble;
+use super::wait::Planned;
 use super::{ChunkId, Chunked};
 use crate::dataset::Dataset;
-use crate::engine::{count, detach_extents};
+use crate::engine::detach_extents;
 use crate::error::{Error, Result};
 use crate::plan::{Extent, Overlap, Piece, Plan};
 use crate::report::{Report, Strategy};
 use crate::request::Request;
+use crate::strategy::ForUnits;
 use crate::taken;
 use crate::wire::{self, RunList};
 
@@ -31,7 +33,7 @@ const REPLY: Tag = 2;
 /// Decoded chunks that a read holds at a time, in bytes.
 const BATCH: u64 = 16 << 20;
 
-/// When all ranks together would decode this many hundredths of what they want, owners decode for all.
+/// When a rank would decode this many hundredths of what it wants, owners decode for all.
 const SHARED: u64 = 150;
 
 /// What lies over chunks that a rank reads alone.
@@ -300,36 +302,27 @@ impl Dataset {
         out.into_iter().map(|values| values.ok_or(Error::Garbled)).collect()
     }
 
-    /// Reads requests of chunked variables, by this rank alone or together with all others, which is
-    /// collective.
+    /// Reads requests of chunked variables, by this rank alone.
     pub(crate) fn read_chunked(
         &self,
         requests: &mut [Request<'_>],
-        together: bool,
         report: &mut Report,
     ) -> Result<()> {
         let Some(chunked) = &self.chunked else { return Ok(()) };
         let extents = detach_extents(requests);
-        let plan = Plan::new(extents.iter());
-        count(report, &plan, requests.len());
-        let units = touched(chunked, &extents);
-        match together {
-            true => self.read_shared(chunked, &plan, &units, requests, report),
-            false => {
-                let overlay = match OwnPuts::of(&chunked.deferred) {
-                    Some(own) => Some(Over::Own(own)),
-                    None => self.overlay()?.map(Over::Logs),
-                };
-                self.read_own(chunked, &plan, &units, (true, overlay), requests, report)
-            }
-        }
+        let planned = chunked.plan(&extents);
+        planned.count(report);
+        let overlay = match OwnPuts::of(&chunked.deferred) {
+            Some(own) => Some(Over::Own(own)),
+            None => self.overlay()?.map(Over::Logs),
+        };
+        self.read_own(chunked, &planned, (true, overlay), requests, report)
     }
 
     fn read_own(
         &self,
         chunked: &Chunked,
-        plan: &Plan<'_>,
-        units: &[(u64, u64)],
+        Planned { plan, units, .. }: &Planned<'_>,
         (keep, overlay): (bool, Option<Over<'_>>),
         requests: &mut [Request<'_>],
         report: &mut Report,
@@ -339,7 +332,7 @@ impl Dataset {
             Some(Over::Own(own)) => Some((own, own.sweep())),
             _ => None,
         };
-        let mut rest = units;
+        let mut rest = &units[..];
         while !rest.is_empty() {
             let mut held = 0;
             let fits = |(unit, _): &&(u64, u64)| {
@@ -373,34 +366,28 @@ impl Dataset {
         Ok(())
     }
 
-    fn read_shared(
+    /// Reads requests of chunked variables together with all other ranks. Collective.
+    pub(super) fn read_shared(
         &self,
-        chunked: &Chunked,
-        plan: &Plan<'_>,
-        units: &[(u64, u64)],
+        planned: &Planned<'_>,
         requests: &mut [Request<'_>],
+        together: &ForUnits,
         report: &mut Report,
     ) -> Result<()> {
-        let comm = &*self.base.comm;
-        let bytes_of = |unit: u64| chunked.space.chunk_at(unit).map_or(0, |(_, _, bytes)| bytes);
-        let decoded: u64 = units.iter().map(|(unit, _)| bytes_of(*unit)).sum();
-        let wanted: u64 = units.iter().map(|(_, bytes)| bytes).sum();
-        let mut sums = [decoded, wanted, units.len() as u64];
-        let clock = Instant::now();
-        if comm.size() > 1 {
-            comm.all_reduce(Reduction::U64(&mut sums), ReduceOp::Sum)?;
-        }
-        report.phases.agree += clock.elapsed();
-        let [decoded, wanted, accesses] = sums;
-        if wanted == 0 {
+        let Some(chunked) = self.chunked.as_ref().filter(|_| together.read > 0) else {
             return Ok(());
-        }
-        if comm.size() == 1 || decoded.saturating_mul(100) < wanted.saturating_mul(SHARED) {
+        };
+        let comm = &*self.base.comm;
+        let ForUnits { whole, wanted, .. } = *together;
+        // Whoever has most decides how long it takes.
+        if comm.size() == 1 || whole.saturating_mul(100) < wanted.saturating_mul(SHARED) {
             report.read_strategy = Strategy::Direct;
-            let keep = wanted < decoded;
-            let outcome = self.read_own(chunked, plan, units, (keep, None), requests, report);
+            let keep = wanted < whole;
+            let outcome = self.read_own(chunked, planned, (keep, None), requests, report);
             return self.base.agree(outcome);
         }
+        let Planned { plan, units, .. } = planned;
+        let accesses = together.read.saturating_mul(comm.size() as u64);
         report.read_strategy = Strategy::Exchanged;
         let clock = Instant::now();
         let weights = (self.base.hints.chunk_buffer, self.penalty());

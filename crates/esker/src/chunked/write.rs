@@ -5,7 +5,7 @@ use std::mem;
 use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use esker_comm::{CommunicatorExt, Message, ReduceOp, Reduction};
+use esker_comm::{CommunicatorExt, Message};
 use esker_format::chunked::Entry;
 use esker_format::{RangeReport, VarId};
 use esker_store::File;
@@ -14,16 +14,17 @@ use super::encode::{Batch, Encoded, Encoder, Failed, Notes, Round, append_sectio
 use super::files::Own;
 use super::heap::{Heap, room_for};
 use super::owners::{self, Assigned};
-use super::read::touched;
 use super::tables::HeapFile;
+use super::wait::Planned;
 use super::{ChunkId, Chunked};
 use crate::dataset::Dataset;
-use crate::engine::{count, detach_extents};
+use crate::engine::detach_extents;
 use crate::error::{Error, Result};
 use crate::hints::Rewrite;
-use crate::plan::{Extent, Overlap, Plan};
+use crate::plan::{Overlap, Plan};
 use crate::report::{Report, Strategy, Tally};
 use crate::request::Request;
+use crate::strategy::ForUnits;
 
 /// Stored chunks that are written at once, in bytes, where they lie side by side.
 const AT_ONCE: usize = 4 << 20;
@@ -37,6 +38,15 @@ pub(super) struct Placed {
     pub(super) id: ChunkId,
     pub(super) old: Option<Entry>,
     pub(super) entry: Entry,
+}
+
+/// The chunks that a rank writes to, by address with the bytes that it has of each, how many accesses all ranks
+/// together have at most, and whether any of these is to a variable with records.
+#[derive(Clone, Copy)]
+struct Touched<'u> {
+    units: &'u [(u64, u64)],
+    accesses: u64,
+    records: bool,
 }
 
 /// Where new chunks go: the heap, or the file that this rank's chunks go to.
@@ -57,57 +67,28 @@ type Encoding<'s> = ScopedJoinHandle<'s, (Round, Duration)>;
 type Writing<'s> = ScopedJoinHandle<'s, (Result<()>, Tally, Duration)>;
 
 impl Dataset {
-    /// Writes requests of chunked variables together with all other ranks. Collective.
-    pub(crate) fn write_chunked(
+    /// Writes requests of chunked variables together with all other ranks, which have the same records. Collective.
+    pub(super) fn write_chunked(
         &mut self,
         puts: &mut [Request<'_>],
+        Planned { plan, units, .. }: &Planned<'_>,
+        together: &ForUnits,
         report: &mut Report,
     ) -> Result<()> {
-        let extents = detach_extents(puts);
-        let outcome = self.write_extents(&extents, puts, report);
-        // What has failed may be tried again.
-        puts.iter_mut().zip(extents).for_each(|(put, extent)| put.extent = extent);
-        outcome
-    }
-
-    fn write_extents(
-        &mut self,
-        extents: &[Extent],
-        puts: &mut [Request<'_>],
-        report: &mut Report,
-    ) -> Result<()> {
-        let clock = Instant::now();
-        let Some(chunked) = &self.chunked else { return Ok(()) };
-        let plan = Plan::new(extents.iter());
-        count(report, &plan, puts.len());
-        let units = touched(chunked, extents);
-        report.phases.plan += clock.elapsed();
-        let clock = Instant::now();
-        let needed = puts.iter().map(|r| r.records).max().unwrap_or(0).max(self.records);
-        // Before anything is written.
-        let sole = if self.base.is_root() { self.require_sole() } else { Ok(()) };
-        let mut numbers = [needed, units.len() as u64, self.records, u64::from(sole.is_err())];
-        let comm = self.base.comm.clone();
-        if comm.size() > 1 {
-            comm.all_reduce(Reduction::U64(&mut numbers), ReduceOp::Max)?;
-        }
-        let [mut records, most_units, mut existing, others] = numbers;
-        if most_units == 0 {
+        if together.written == 0 {
             return Ok(());
         }
-        if others > 0 {
-            return self.base.agree(sole);
-        }
+        let mut existing = self.records;
+        let mut records = together.records.max(existing);
         let mending = self.chunked.as_ref().is_some_and(|chunked| chunked.mending);
         if mending {
             (records, existing) = (self.counted(), self.counted());
         }
-        report.phases.agree += clock.elapsed();
-        let accesses = most_units.saturating_mul(comm.size() as u64);
+        let accesses = together.written.saturating_mul(self.base.comm.size() as u64);
+        let touched = Touched { units, accesses, records: together.records > 0 };
         let placed = loop {
             let begun = self.begin_records(records);
-            let wanted = (&units[..], accesses);
-            match self.write_units(&plan, wanted, existing, puts, begun, report)? {
+            match self.write_units(plan, touched, existing, puts, begun, report)? {
                 Written::Placed(placed) => break placed,
                 Written::NoRoom(needed) => self.make_room(needed)?,
             }
@@ -144,9 +125,9 @@ impl Dataset {
     ) -> Result<()> {
         let Some(chunked) = &self.chunked else { return Ok(()) };
         let extents = detach_extents(puts);
-        let plan = Plan::new(extents.iter());
-        count(report, &plan, puts.len());
-        let units = touched(chunked, &extents);
+        let planned = chunked.plan(&extents);
+        planned.count(report);
+        let Planned { plan, units, .. } = planned;
         // Before anything is written.
         let sole = if self.base.is_root() { self.require_sole() } else { Ok(()) };
         let [most_units] = self.base.agree_with(sole, [units.len() as u64])?;
@@ -154,11 +135,11 @@ impl Dataset {
             return Ok(());
         }
         let accesses = most_units.saturating_mul(self.base.comm.size() as u64);
+        let touched = Touched { units: &units, accesses, records: true };
         let placed = loop {
             let begun = self.begin_records(records);
             // What flushes that failed have left is gone, so that all that a chunk has is to stay.
-            let wanted = (&units[..], accesses);
-            match self.write_units(&plan, wanted, records, puts, begun, report)? {
+            match self.write_units(&plan, touched, records, puts, begun, report)? {
                 Written::Placed(placed) => break placed,
                 Written::NoRoom(needed) => self.make_room(needed)?,
             }
@@ -178,7 +159,7 @@ impl Dataset {
     fn write_units(
         &mut self,
         plan: &Plan<'_>,
-        (units, accesses): (&[(u64, u64)], u64),
+        Touched { units, accesses, records }: Touched<'_>,
         existing: u64,
         puts: &mut [Request<'_>],
         begun: Result<()>,
@@ -197,7 +178,7 @@ impl Dataset {
             let weights = (self.base.hints.chunk_buffer, self.penalty());
             let assigned = owners::assign(&*comm, &chunked.space, units, accesses, weights)?;
             report.rounds += assigned.rounds;
-            if chunked.has_records() {
+            if records {
                 // Before anything else, so that entries find their places when chunks are written.
                 let ids = assigned.owned.iter().flatten();
                 let ids = ids.filter_map(|unit| chunked.space.chunk_at(*unit).map(|(id, _, _)| id));

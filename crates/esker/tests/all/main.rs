@@ -6,6 +6,7 @@ mod buffered;
 mod burst;
 mod bytes;
 mod chunked;
+mod collectives;
 mod containers;
 mod decomposed;
 mod definitions;

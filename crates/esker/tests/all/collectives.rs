@@ -1,0 +1,124 @@
+//! How many collective calls a blocking read or write makes: one reduction for everything that a wait has,
+//! whatever layouts are in the file.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use esker::{
+    Communicator, CreateOptions, Dataset, DimLen, ExternalType, Requests, Selection, VarId,
+};
+use esker_comm::{Counted, Traffic};
+use esker_store::MemoryStore;
+use esker_testkit::ranks::on_ranks;
+
+const RANKS: usize = 4;
+const SIDE: u64 = 40;
+
+/// A dataset whose variables, in this order, are ordinary, chunked, and chunked with records.
+struct Counting {
+    dataset: Dataset,
+    vars: Vec<VarId>,
+    traffic: Arc<Traffic>,
+    me: u64,
+}
+
+impl Counting {
+    fn new(comm: Arc<dyn Communicator>, store: Arc<MemoryStore>, chunks: bool) -> Counting {
+        let me = comm.rank() as u64;
+        let counted = Counted::new(comm);
+        let traffic = counted.traffic();
+        let options = CreateOptions::new().comm(Arc::new(counted)).store(store);
+        let mut def = Dataset::create(Path::new("/run/counted.nc"), options).unwrap();
+        let t = def.add_dim("t", DimLen::Unlimited).unwrap();
+        let y = def.add_dim("y", DimLen::Fixed(SIDE)).unwrap();
+        let x = def.add_dim("x", DimLen::Fixed(SIDE)).unwrap();
+        let mut vars = vec![def.add_var("plain", ExternalType::Int, &[y, x]).unwrap()];
+        if chunks {
+            let fixed = def.add_var("fixed", ExternalType::Int, &[y, x]).unwrap();
+            def.set_chunks(fixed, &[10, 10]).unwrap();
+            let grows = def.add_var("grows", ExternalType::Int, &[t, y, x]).unwrap();
+            def.set_chunks(grows, &[1, 10, 10]).unwrap();
+            vars.extend([fixed, grows]);
+        }
+        Counting { dataset: def.enddef().unwrap(), vars, traffic, me }
+    }
+
+    /// Every rank has a part of every row, and of every chunk.
+    fn mine(&self, record: Option<u64>) -> Selection {
+        let ranks = RANKS as u64;
+        let start = record.into_iter().chain([0, self.me]).collect::<Vec<_>>();
+        let count = record.map(|_| 1).into_iter().chain([SIDE, SIDE / ranks]).collect::<Vec<_>>();
+        let stride = record.map(|_| 1).into_iter().chain([1, ranks]).collect::<Vec<_>>();
+        Selection::strided(&start, &count, &stride)
+    }
+
+    /// Collective calls of a write, and of reading it back.
+    fn calls(&mut self, var: usize, record: Option<u64>) -> (u64, u64) {
+        let (id, mine) = (self.vars[var], self.mine(record));
+        let written = vec![(100 * var as u64 + self.me) as i32; (SIDE * SIDE) as usize / RANKS];
+        let before = self.traffic.collectives();
+        self.dataset.put_all(id, &mine, &written).unwrap();
+        let between = self.traffic.collectives();
+        let read: Vec<i32> = self.dataset.get_all(id, &mine).unwrap();
+        let after = self.traffic.collectives();
+        assert_eq!(read, written);
+        (between - before, after - between)
+    }
+}
+
+/// The second time that each is written, when what is agreed on once is known: ordinary, chunked, and a new
+/// record of a chunked one, whose table has room for it.
+fn counted(chunks: bool) -> Vec<(u64, u64)> {
+    let store = Arc::new(MemoryStore::default());
+    let all = on_ranks(RANKS, move |comm| {
+        let mut counting = Counting::new(comm, store.clone(), chunks);
+        let vars = counting.vars.len();
+        for var in 0..vars {
+            counting.calls(var, (var == 2).then_some(0));
+        }
+        let calls: Vec<(u64, u64)> =
+            (0..vars).map(|var| counting.calls(var, (var == 2).then_some(1))).collect();
+        counting.dataset.close().unwrap();
+        calls
+    });
+    assert!(all.iter().all(|calls| *calls == all[0]), "{all:?}");
+    all.into_iter().next().unwrap()
+}
+
+#[test]
+fn an_ordinary_variable_costs_the_same_beside_chunked_ones() {
+    assert_eq!(counted(false), [(3, 2)]);
+    assert_eq!(counted(true)[0], (3, 2));
+}
+
+#[test]
+fn a_chunked_variable_is_agreed_on_in_the_same_reduction() {
+    let calls = counted(true);
+    let (write, read) = calls[1];
+    assert!(write <= 6 && read <= 4, "{calls:?}");
+    let (write, read) = calls[2];
+    assert!(write <= 9 && read <= 4, "{calls:?}");
+}
+
+#[test]
+fn a_wait_with_everything_in_it_makes_one_reduction_more_than_the_layouts_need() {
+    let store = Arc::new(MemoryStore::default());
+    on_ranks(RANKS, move |comm| {
+        let mut counting = Counting::new(comm, store.clone(), true);
+        for var in 0..3 {
+            counting.calls(var, (var == 2).then_some(0));
+        }
+        let data = vec![7; (SIDE * SIDE) as usize / RANKS];
+        let before = counting.traffic.collectives();
+        let mut queue = Requests::new();
+        for (number, var) in counting.vars.iter().enumerate() {
+            let mine = counting.mine((number == 2).then_some(0));
+            counting.dataset.iput(&mut queue, *var, &mine, &data).unwrap();
+        }
+        counting.dataset.wait_all(&mut queue).unwrap();
+        let calls = counting.traffic.collectives() - before;
+        // Pieces, an outcome: ordinary ones. Owners, tables' lengths, pieces, places, an outcome, tables: chunked ones.
+        assert!(calls <= 1 + 2 + 6, "{calls}");
+        counting.dataset.close().unwrap();
+    });
+}
