@@ -9,7 +9,7 @@ use esker_format::runs::Run;
 
 use crate::error::{Error, Result};
 use crate::plan::{Overlap, Plan};
-use crate::wire::{self, RunList};
+use crate::wire::{self, Packet, RunList};
 
 /// Whether two ranks have a byte in common of the range `first..end` of all plans. Collective.
 pub(crate) fn ranks_meet(
@@ -31,13 +31,17 @@ pub(crate) fn ranks_meet(
         for piece in pieces {
             list.push(Run { offset: piece.offset, len: piece.len });
         }
-        messages.push((judge as usize, Message::from(list.finish(false, Vec::new()).0)));
+        let mut packet = Packet::default();
+        packet.ask(start, list);
+        messages.push((judge as usize, Message::from(packet.finish())));
     }
-    let start = first + comm.rank() as u64 * part;
     let mut all: Vec<Run> = Vec::new();
     for (_, message) in comm.sparse_exchange(messages)? {
-        let (runs, _) = wire::open(&message, start).ok_or(Error::Garbled)?;
-        all.extend(runs.runs());
+        for section in wire::sections(&message) {
+            let (start, place) = section.ok_or(Error::Garbled)?;
+            let (runs, _) = wire::open(&message[place], start).ok_or(Error::Garbled)?;
+            all.extend(runs.runs());
+        }
     }
     all.sort_unstable_by_key(|run| run.offset);
     // One rank's runs do not overlap, so that an overlap is between two.

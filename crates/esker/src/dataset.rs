@@ -24,7 +24,6 @@ use crate::decomposed::{
 };
 use crate::define::{Before, Define, aligned};
 use crate::error::{Error, Result};
-use crate::exchange::Buffers;
 use crate::fill::{fill_range, fill_records};
 use crate::hints::Hints;
 use crate::io_thread::IoThread;
@@ -36,6 +35,7 @@ use crate::report::Report;
 use crate::request::{Direction, Request};
 use crate::sound;
 use crate::strategy::Machine;
+use crate::windows::Buffers;
 use crate::writer;
 
 /// An open dataset in data mode.

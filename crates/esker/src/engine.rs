@@ -10,11 +10,11 @@ use esker_format::{NumRecs, Placement, VarId, Variable};
 use crate::dataset::Dataset;
 use crate::direct;
 use crate::error::{Error, Result};
-use crate::exchange::{Buffers, Exchange};
 use crate::plan::{Extent, Plan, Summary};
 use crate::report::{Report, Strategy};
 use crate::request::{Direction, Request};
 use crate::strategy::{self, ForUnits, Mine, Together, Windows};
+use crate::windows::{Buffers, InWindows};
 
 impl Dataset {
     /// The way of an independent wait.
@@ -68,7 +68,7 @@ impl Dataset {
             report.write_strategy = Strategy::Exchanged;
             let windows = Windows::new(&summary, hints, 1);
             let comm = &*self.base.comm;
-            let exchange = Exchange { comm, file, hints, windows, met: None };
+            let exchange = InWindows { comm, file, hints, windows, met: None };
             exchange.write(&plan, puts, &mut self.buffers, report)?;
         } else {
             report.write_strategy = Strategy::Direct;
@@ -217,12 +217,12 @@ impl Dataset {
         }
     }
 
-    pub(crate) fn exchange(&self, together: &Together) -> Result<Exchange<'_>> {
+    pub(crate) fn exchange(&self, together: &Together) -> Result<InWindows<'_>> {
         let (comm, file, hints) = (&*self.base.comm, &*self.file, &self.base.hints);
         let ranks = comm.size();
         let aggregators = strategy::aggregators(ranks, self.machine()?, hints);
         let windows = Windows::new(together, hints, aggregators as u64);
-        Ok(Exchange { comm, file, hints, windows, met: None })
+        Ok(InWindows { comm, file, hints, windows, met: None })
     }
 
     fn require_current(&self, requests: &mut [Request<'_>]) -> Result<()> {

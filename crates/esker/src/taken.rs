@@ -6,6 +6,7 @@ use esker_format::runs::Run;
 
 use crate::comb::Comb;
 use crate::error::{Error, Result};
+use crate::notes::Notes;
 use crate::plan::{CombPiece, Piece};
 use crate::request::Request;
 use crate::window::Window;
@@ -74,25 +75,37 @@ impl Taken<'_> {
         }
     }
 
-    /// Marks its runs in a window as wanted; holes of at most `sieve` bytes may come along.
-    pub(crate) fn want(&self, window: &mut Window, sieve: u64) {
+    /// Calls `each` with its runs, those at equal distances together.
+    pub(crate) fn each_comb(&self, mut each: impl FnMut(Comb)) {
         match self {
             Taken::Pieces(pieces) => {
-                for piece in pieces.iter() {
-                    window.lay(piece.offset, piece.len);
-                }
+                let runs = pieces.iter().map(|p| Run { offset: p.offset, len: p.len });
+                runs.for_each(|run| each(Comb::single(run)));
             }
-            Taken::Combs(combs) => combs.iter().for_each(|c| window.want(&c.comb, sieve)),
+            Taken::Combs(combs) => combs.iter().for_each(|c| each(c.comb)),
+        }
+    }
+
+    /// How many runs it has.
+    pub(crate) fn runs(&self) -> u64 {
+        match self {
+            Taken::Pieces(pieces) => pieces.len() as u64,
+            Taken::Combs(combs) => combs.iter().map(|c| c.comb.runs).sum(),
         }
     }
 
     /// Lays the requests' values into a window.
-    pub(crate) fn lay(&self, window: &mut Window, requests: &mut [Request<'_>]) -> Result<()> {
+    pub(crate) fn lay(
+        &self,
+        window: &mut Window,
+        requests: &[Request<'_>],
+        notes: &mut Notes,
+    ) -> Result<()> {
         let combs = match self {
             Taken::Pieces(pieces) => {
                 for piece in pieces.iter() {
                     let target = window.lay(piece.offset, piece.len);
-                    requests[piece.request as usize].pack(piece.element, target)?;
+                    notes.pack(requests, (piece.request, piece.element), target)?;
                 }
                 return Ok(());
             }
@@ -100,13 +113,13 @@ impl Taken<'_> {
         };
         let mut buffer = [0; AT_ONCE];
         for piece in combs.iter() {
-            let request = &mut requests[piece.request as usize];
+            let size = requests[piece.request as usize].memory.sides.external.size();
             let mut element = piece.element;
             for part in parts(&piece.comb) {
                 let values = &mut buffer[..part.bytes() as usize];
-                request.pack(element, values)?;
+                notes.pack(requests, (piece.request, element), values)?;
                 part.scatter(values, window.lay_comb(&part));
-                element += part.bytes() / request.memory.sides.external.size();
+                element += part.bytes() / size;
             }
         }
         Ok(())
@@ -133,11 +146,16 @@ impl Taken<'_> {
     }
 
     /// Puts the requests' values one behind the other into `out`, which has room for just them.
-    pub(crate) fn pack(&self, mut out: &mut [u8], requests: &mut [Request<'_>]) -> Result<()> {
+    pub(crate) fn pack(
+        &self,
+        mut out: &mut [u8],
+        requests: &[Request<'_>],
+        notes: &mut Notes,
+    ) -> Result<()> {
         let mut put = |len: u64, request: u32, element: u64| {
             let (target, later) = std::mem::take(&mut out).split_at_mut(len as usize);
             out = later;
-            requests[request as usize].pack(element, target)
+            notes.pack(requests, (request, element), target)
         };
         match self {
             Taken::Pieces(pieces) => {

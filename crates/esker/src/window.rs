@@ -3,8 +3,9 @@
 use esker_store::File;
 
 use crate::comb::Comb;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::report::Tally;
+use crate::wire;
 
 /// A buffer for a stretch of the file with one bit for each byte that was laid into it.
 #[derive(Debug, Default)]
@@ -90,12 +91,6 @@ impl Window {
         (Covered { known: &self.known, at, end }).border(at, false) == end
     }
 
-    /// The bytes of the file at `offset`.
-    pub(crate) fn bytes(&self, offset: u64, len: u64) -> &[u8] {
-        let at = (offset - self.start) as usize;
-        &self.bytes[at..at + len as usize]
-    }
-
     /// Where it begins in the file.
     pub(crate) fn start(&self) -> u64 {
         self.start
@@ -111,11 +106,20 @@ impl Window {
         &self.bytes[..len as usize]
     }
 
-    /// Lays bytes of the file at `offset`, if they are within it.
-    pub(crate) fn lay_checked(&mut self, offset: u64, bytes: &[u8]) -> Option<()> {
-        let len = bytes.len() as u64;
-        let end = offset.checked_sub(self.start)?.checked_add(len)?;
-        (end <= self.bytes.len() as u64).then(|| self.lay(offset, len).copy_from_slice(bytes))
+    /// Lays the values of a section of a message for it, if they are within it; gives their bytes.
+    pub(crate) fn lay_section(&mut self, section: &[u8]) -> Result<u64> {
+        let (combs, values) = wire::open(section, self.start).ok_or(Error::Garbled)?;
+        let (mut rest, limit) = (values, self.start + self.bytes.len() as u64);
+        for comb in combs {
+            let (now, later) =
+                rest.split_at_checked(comb.bytes() as usize).ok_or(Error::Garbled)?;
+            if comb.end() > limit {
+                return Err(Error::Garbled);
+            }
+            comb.scatter(now, self.lay_comb(&comb));
+            rest = later;
+        }
+        Ok(values.len() as u64)
     }
 
     /// Whether all of its first `len` bytes are known.

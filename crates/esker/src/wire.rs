@@ -4,6 +4,8 @@
 //! before, the length, and how often the same distance and length repeat. A regular pattern is
 //! one triple, whatever its length; an irregular one costs three bytes or a few more a run.
 
+use std::ops::Range;
+
 use esker_format::runs::Run;
 use esker_format::varint;
 
@@ -85,39 +87,96 @@ impl RunList {
         }
     }
 
-    /// Appends the list to a message, with room for the bytes of the runs behind it; gives where they
-    /// begin.
-    pub(crate) fn append(mut self, message: &mut Vec<u8>) -> usize {
+    /// The list, and how many bytes its runs have.
+    fn finish(mut self) -> (Vec<u8>, usize) {
         self.close();
         self.flush();
-        message.extend_from_slice(&(self.bytes.len() as u64).to_le_bytes());
-        message.extend_from_slice(&self.bytes);
-        let start = message.len();
-        message.resize(start + self.total as usize, 0);
-        start
-    }
-
-    /// The message: the list, with room for the bytes of the runs behind it if `payload`. Gives
-    /// it and where the payload begins. `message` is memory to use, whatever it holds.
-    pub(crate) fn finish(mut self, payload: bool, mut message: Vec<u8>) -> (Vec<u8>, usize) {
-        self.close();
-        self.flush();
-        let total = if payload { self.total as usize } else { 0 };
-        let start = 8 + self.bytes.len();
-        // What was there before is written over, so that only new memory is cleared.
-        message.resize(start + total, 0);
-        message[..8].copy_from_slice(&(self.bytes.len() as u64).to_le_bytes());
-        message[8..start].copy_from_slice(&self.bytes);
-        (message, start)
+        (self.bytes, self.total as usize)
     }
 }
 
-/// The runs of a message made by [`RunList::finish`], those at equal distances together, and its
-/// payload.
-pub(crate) fn open(message: &[u8], base: u64) -> Option<(Combs<'_>, &[u8])> {
-    let (len, rest) = message.split_first_chunk::<8>()?;
-    let (list, payload) = rest.split_at_checked(u64::from_le_bytes(*len) as usize)?;
-    Some((Combs { list, at: base }, payload))
+/// A message of sections, one for each unit that it has runs of: the unit's address, the runs from there on, and
+/// their values.
+#[derive(Debug, Default)]
+pub(crate) struct Packet {
+    bytes: Vec<u8>,
+    /// Behind it is memory that was used before.
+    used: usize,
+}
+
+/// Bytes before the runs of a section: its address, and how long the rest of it is.
+const HEAD: usize = 16;
+
+impl Packet {
+    /// In memory that may hold anything, with room for so many bytes.
+    pub(crate) fn new(mut memory: Vec<u8>, room: usize) -> Packet {
+        memory.reserve_exact(room.saturating_sub(memory.len()));
+        Packet { bytes: memory, used: 0 }
+    }
+
+    /// Adds a section without values.
+    pub(crate) fn ask(&mut self, address: u64, runs: RunList) {
+        self.add(address, runs, false);
+    }
+
+    /// Adds a section; gives the place for its values.
+    pub(crate) fn add_runs(&mut self, address: u64, runs: RunList) -> &mut [u8] {
+        self.add(address, runs, true)
+    }
+
+    fn add(&mut self, address: u64, runs: RunList, values: bool) -> &mut [u8] {
+        let (list, total) = runs.finish();
+        let total = if values { total } else { 0 };
+        let list_at = self.used + HEAD + 8;
+        let values_at = list_at + list.len();
+        let end = values_at + total;
+        // What was there before is written over, so that only new memory is cleared.
+        if self.bytes.len() < end {
+            self.bytes.resize(end, 0);
+        }
+        let numbers = [address, (end - self.used - HEAD) as u64, list.len() as u64];
+        let (heads, _) = self.bytes[self.used..list_at].as_chunks_mut::<8>();
+        heads.iter_mut().zip(numbers).for_each(|(to, number)| *to = number.to_le_bytes());
+        self.bytes[list_at..values_at].copy_from_slice(&list);
+        self.used = end;
+        &mut self.bytes[values_at..end]
+    }
+
+    /// Bytes in it so far.
+    pub(crate) fn len(&self) -> usize {
+        self.used
+    }
+
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        self.bytes.truncate(self.used);
+        self.bytes
+    }
+}
+
+/// The sections of a message: the address of each, and where its runs and values are. `None` where the message is
+/// not one of these.
+pub(crate) fn sections(message: &[u8]) -> impl Iterator<Item = Option<(u64, Range<usize>)>> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let rest = message.get(at..).filter(|rest| !rest.is_empty())?;
+        let found = || {
+            let (address, rest) = rest.split_first_chunk::<8>()?;
+            let (len, rest) = rest.split_first_chunk::<8>()?;
+            let len = usize::try_from(u64::from_le_bytes(*len)).ok()?;
+            rest.get(..len)?;
+            Some((u64::from_le_bytes(*address), at + HEAD..at + HEAD + len))
+        };
+        let found = found();
+        at = found.as_ref().map_or(message.len(), |(_, place)| place.end);
+        Some(found)
+    })
+}
+
+/// The runs of a section, those at equal distances together, and their values.
+pub(crate) fn open(section: &[u8], base: u64) -> Option<(Combs<'_>, &[u8])> {
+    let (len, rest) = section.split_first_chunk::<8>()?;
+    let (list, values) = rest.split_at_checked(u64::from_le_bytes(*len) as usize)?;
+    Some((Combs { list, at: base }, values))
 }
 
 /// Iterator over the runs of a message, those at equal distances together.
@@ -195,11 +254,22 @@ mod tests {
                 }
             }
             let total: u64 = expected.iter().map(|r| r.len).sum();
-            let (message, start) = list.finish(true, vec![7; 20]);
-            let (runs, payload) = open(&message, base).unwrap();
-            prop_assert_eq!(payload.len() as u64, total);
-            prop_assert_eq!(message.len() - start, payload.len());
+            let mut packet = Packet::new(vec![7; 20], 40);
+            packet.ask(3, RunList::new(3));
+            let room = packet.add_runs(base, list);
+            room.fill(9);
+            let message = packet.finish();
+            let found: Vec<_> = sections(&message).map(Option::unwrap).collect();
+            prop_assert_eq!(found.len(), 2);
+            prop_assert_eq!((found[0].0, found[1].0), (3, base));
+            let (runs, values) = open(&message[found[1].1.clone()], base).unwrap();
+            prop_assert_eq!(values, &vec![9; total as usize][..]);
             prop_assert_eq!(runs.runs().collect::<Vec<_>>(), expected);
+            // What is cut short is not taken for a message.
+            for end in 1..message.len() {
+                let whole = sections(&message[..end]).all(|section| section.is_some());
+                prop_assert_eq!(whole, end == found[0].1.end);
+            }
         }
 
         #[test]
@@ -214,10 +284,10 @@ mod tests {
                 whole.push_comb(&comb);
                 comb.each().for_each(|run| single.push(run));
             }
-            let (whole, single) = (whole.finish(true, Vec::new()), single.finish(true, Vec::new()));
-            let runs = |message: &[u8]| open(message, 5).unwrap().0.runs().collect::<Vec<_>>();
-            prop_assert_eq!(whole.0.len() - whole.1, single.0.len() - single.1);
-            prop_assert_eq!(runs(&whole.0), runs(&single.0));
+            let runs = |(list, total): (Vec<u8>, usize)| {
+                (Combs { list: &list, at: 5 }.runs().collect::<Vec<_>>(), total)
+            };
+            prop_assert_eq!(runs(whole.finish()), runs(single.finish()));
         }
     }
 
@@ -227,6 +297,6 @@ mod tests {
         for i in 0..100_000 {
             list.push(Run { offset: 64 + i * 128, len: 64 });
         }
-        assert!(list.finish(false, Vec::new()).0.len() < 20);
+        assert!(list.finish().0.len() < 12);
     }
 }

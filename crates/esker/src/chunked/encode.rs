@@ -11,19 +11,18 @@ use std::thread;
 
 use esker_codec::Scratch;
 use esker_comm::Message;
-use esker_format::RangeReport;
 use esker_format::chunked::Entry;
-use esker_format::runs::Run;
 
 use super::heap::room_for;
 use super::once::Treat;
 use super::tables::{HeapFile, Trouble};
 use super::{ChunkId, Chunked};
-use crate::error::{Error, Result};
+use crate::error::Error;
+use crate::notes::Notes;
 use crate::plan::{Overlap, Piece, Plan};
 use crate::request::Request;
 use crate::window::Window;
-use crate::wire::{self, RunList};
+use crate::wire;
 
 /// A chunk that was encoded.
 #[derive(Debug)]
@@ -74,50 +73,6 @@ pub(super) struct Round {
     pub(super) copied: u64,
 }
 
-/// What conversions had to say, for requests that several threads look at.
-#[derive(Debug, Default)]
-pub(super) struct Notes(Vec<(u32, RangeReport)>);
-
-impl Notes {
-    /// Packs a piece, and remembers what did not fit.
-    fn pack(&mut self, puts: &[Request<'_>], piece: &Piece, target: &mut [u8]) -> Result<()> {
-        let put = puts.get(piece.request as usize).ok_or(Error::Garbled)?;
-        if put.memory.pack_few(piece.element, target) {
-            return Ok(());
-        }
-        let mut report = put.memory.pack(piece.element, target).map_err(Error::Unchecked)?;
-        if let Some(first) = &mut report.first {
-            first.index += piece.element;
-        }
-        match self.0.last_mut() {
-            Some((request, all)) if *request == piece.request => add(all, &report),
-            _ => self.0.push((piece.request, report)),
-        }
-        Ok(())
-    }
-
-    /// Tells the requests.
-    pub(super) fn tell(self, puts: &mut [Request<'_>]) {
-        for (request, report) in self.0 {
-            if let Some(put) = puts.get_mut(request as usize) {
-                add(&mut put.range, &report);
-            }
-        }
-    }
-
-    pub(super) fn append(&mut self, mut others: Notes) {
-        self.0.append(&mut others.0);
-    }
-}
-
-/// Adds a report whose first element is counted from the beginning of the request, too.
-fn add(all: &mut RangeReport, more: &RangeReport) {
-    all.elements += more.elements;
-    all.out_of_range += more.out_of_range;
-    let earlier = more.first.filter(|m| all.first.is_none_or(|first| m.index < first.index));
-    all.first = earlier.or(all.first);
-}
-
 /// What a thread uses from chunk to chunk.
 #[derive(Debug, Default)]
 pub(crate) struct Bench {
@@ -148,67 +103,21 @@ impl Chunked {
     }
 }
 
-/// Appends what a rank has of a chunk to the message for its owner.
-pub(super) fn append_section(
-    message: &mut Vec<u8>,
-    address: u64,
-    pieces: &[Piece],
-    puts: &[Request<'_>],
-    notes: &mut Notes,
-) -> Result<()> {
-    let mut list = RunList::new(address);
-    for piece in pieces {
-        list.push(Run { offset: piece.offset, len: piece.len });
-    }
-    message.extend_from_slice(&address.to_le_bytes());
-    let head = message.len();
-    message.extend_from_slice(&[0; 8]);
-    let start = list.append(message);
-    let len = (message.len() - head - 8) as u64;
-    message[head..head + 8].copy_from_slice(&len.to_le_bytes());
-    let mut rest = &mut message[start..];
-    for piece in pieces {
-        let (target, later) = rest.split_at_mut(piece.len as usize);
-        notes.pack(puts, piece, target)?;
-        rest = later;
-    }
-    Ok(())
-}
-
 /// Where the messages have something of each chunk: its number among those owned, the message, and
 /// the place in it, sorted.
 fn sections(batch: &Batch) -> Option<Vec<(usize, usize, Range<usize>)>> {
     let mut found = Vec::new();
     for (number, message) in batch.messages.iter().enumerate() {
-        let mut at = 0;
         let mut chunk = 0;
-        while at < message.len() {
-            let (address, rest) = message[at..].split_first_chunk::<8>()?;
-            let (len, _) = rest.split_first_chunk::<8>()?;
-            let len = usize::try_from(u64::from_le_bytes(*len)).ok()?;
-            let (from, to) = (at + 16, (at + 16).checked_add(len)?);
-            message.get(from..to)?;
-            let address = u64::from_le_bytes(*address);
+        for section in wire::sections(message) {
+            let (address, place) = section?;
             chunk += batch.owned.get(chunk..)?.partition_point(|owned| *owned < address);
             batch.owned.get(chunk).filter(|owned| **owned == address)?;
-            found.push((chunk, number, from..to));
-            at = to;
+            found.push((chunk, number, place));
         }
     }
     found.sort_unstable_by_key(|(chunk, message, _)| (*chunk, *message));
     Some(found)
-}
-
-/// Lays the pieces of a section into their chunk; gives their bytes.
-fn lay(window: &mut Window, section: &[u8]) -> Result<u64> {
-    let (runs, payload) = wire::open(section, window.start()).ok_or(Error::Garbled)?;
-    let mut rest = payload;
-    for run in runs.runs() {
-        let (now, later) = rest.split_at_checked(run.len as usize).ok_or(Error::Garbled)?;
-        window.lay_checked(run.offset, now).ok_or(Error::Garbled)?;
-        rest = later;
-    }
-    Ok(payload.len() as u64)
 }
 
 /// What a write is about, for all of its rounds.
@@ -303,11 +212,12 @@ impl Encoder<'_> {
         let Bench { scratch, window, stored, there } = bench;
         window.reset(address, bytes);
         for piece in own {
-            round.notes.pack(self.puts, piece, window.lay(piece.offset, piece.len))?;
+            let place = window.lay(piece.offset, piece.len);
+            round.notes.pack(self.puts, (piece.request, piece.element), place)?;
             round.copied += piece.len;
         }
         for section in others {
-            round.copied += lay(window, section)?;
+            round.copied += window.lay_section(section)?;
         }
         let trouble = |trouble| Failed::Chunk(id, trouble);
         let treat = chunking.treat(id.number, window, old.as_ref(), self.existing);

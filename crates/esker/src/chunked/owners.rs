@@ -11,6 +11,7 @@ use esker_comm::{Communicator, CommunicatorExt, Message};
 use super::policy::{Assigner, first_of_home};
 use super::space::Space;
 use crate::error::{Error, Result};
+use crate::exchange::Unit;
 
 /// Accesses that one home takes.
 const AT_HOME: u64 = 4 << 20;
@@ -40,6 +41,48 @@ pub(crate) struct Assigned {
     pub(crate) owners: u64,
     /// Whether ranks are known to have all bytes of the chunks together.
     pub(crate) whole: bool,
+}
+
+/// The assigned chunks as units of an exchange.
+pub(super) struct Chunks<'a> {
+    space: &'a Space,
+    assigned: &'a Assigned,
+    /// Those that this rank has something of, by address, with its bytes.
+    touched: &'a [(u64, u64)],
+    next: u64,
+}
+
+impl<'a> Chunks<'a> {
+    pub(super) fn new(space: &'a Space, assigned: &'a Assigned, touched: &'a [(u64, u64)]) -> Self {
+        Chunks { space, assigned, touched, next: 0 }
+    }
+
+    pub(super) fn next_round(&mut self) -> Option<u64> {
+        let round = self.next;
+        self.next += 1;
+        (round < self.assigned.rounds).then_some(round)
+    }
+
+    /// Those of a round that this rank has something of.
+    pub(super) fn of_round(&self, round: u64) -> Vec<Unit> {
+        let all = self.assigned.mine.iter().zip(self.touched);
+        let here = all.filter(|(mine, _)| mine.round == round);
+        let unit = |(mine, (_, bytes)): (&Mine, &(u64, u64))| {
+            let Mine { address: start, owner, .. } = *mine;
+            Unit { owner, start, end: start + self.bytes_of(start), bytes: *bytes }
+        };
+        here.map(unit).collect()
+    }
+
+    /// Those of a round that this rank owns, by address.
+    pub(super) fn owned(&self, round: u64) -> &'a [u64] {
+        self.assigned.owned.get(round as usize).map_or(&[], Vec::as_slice)
+    }
+
+    /// Bytes of the chunk at an address.
+    pub(super) fn bytes_of(&self, address: u64) -> u64 {
+        self.space.chunk_at(address).map_or(0, |(_, _, bytes)| bytes)
+    }
 }
 
 /// Assigns the chunks that ranks have something of, each given by its address and this rank's

@@ -1,34 +1,28 @@
 //! Reading: chunks are decoded once, and what requests want is taken out of them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::iter::Peekable;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
-use std::vec::IntoIter;
 
-use esker_comm::{Message, Sending, Tag};
+use esker_comm::Communicator;
 use esker_format::chunked::Entry;
-use esker_format::runs::Run;
 
 use super::deferred::OwnPuts;
 use super::over::Overlay;
-use super::owners::{self, Assigned};
+use super::owners::{self, Assigned, Chunks};
 use super::tables::Trouble;
 use super::wait::Planned;
 use super::{ChunkId, Chunked};
+use crate::comb::Comb;
 use crate::dataset::Dataset;
 use crate::engine::detach_extents;
 use crate::error::{Error, Result};
-use crate::plan::{Extent, Overlap, Piece, Plan};
+use crate::exchange::{self, Got, Source, Unit, Units};
+use crate::plan::{Extent, Overlap, Sweep};
 use crate::report::{Report, Strategy};
 use crate::request::Request;
 use crate::strategy::ForUnits;
-use crate::taken;
-use crate::wire::{self, RunList};
-
-/// The tag of values that owners send to readers.
-const REPLY: Tag = 2;
 
 /// Decoded chunks that a read holds at a time, in bytes.
 const BATCH: u64 = 16 << 20;
@@ -393,144 +387,19 @@ impl Dataset {
         let weights = (self.base.hints.chunk_buffer, self.penalty());
         let assigned = owners::assign(comm, &chunked.space, units, accesses, weights)?;
         report.phases.agree += clock.elapsed();
-        let threads = self.owner_threads(&assigned)?;
-        let mut failed = None;
-        for round in 0..assigned.rounds {
-            let this = (round, threads);
-            let outcome = self.read_round(chunked, plan, &assigned, this, requests, report)?;
-            failed = failed.or(outcome);
-        }
+        let mut source = Decoding {
+            dataset: self,
+            chunked,
+            chunks: Chunks::new(&chunked.space, &assigned, units),
+            threads: self.owner_threads(&assigned)?,
+            // What all ranks together have read, nobody is likely to ask for again.
+            keep: !assigned.whole,
+            held: 0,
+            failed: None,
+        };
+        exchange::read(comm, plan, &mut source, requests, report)?;
         report.rounds += assigned.rounds;
-        self.base.agree(failed.map_or(Ok(()), Err))
-    }
-
-    /// One round of a collective read; gives what went wrong with this rank's own chunks.
-    fn read_round(
-        &self,
-        chunked: &Chunked,
-        plan: &Plan<'_>,
-        assigned: &Assigned,
-        (round, threads): (u64, usize),
-        requests: &mut [Request<'_>],
-        report: &mut Report,
-    ) -> Result<Option<Error>> {
-        let comm = &*self.base.comm;
-        let none = Vec::new();
-        let owned = assigned.owned.get(round as usize).unwrap_or(&none);
-        let bytes_of = |unit: u64| chunked.space.chunk_at(unit).map_or(0, |(_, _, bytes)| bytes);
-        let all = || assigned.mine.iter().filter(|m| m.round == round);
-        let mut sweep = plan.sweep();
-        let mut asked_of: BTreeMap<usize, Asked> = BTreeMap::new();
-        let clock = Instant::now();
-        for mine in all().filter(|m| m.owner != comm.rank()) {
-            let bytes = bytes_of(mine.address);
-            let pieces = sweep.take(mine.address, mine.address + bytes, Overlap::Shared);
-            let asked = asked_of.entry(mine.owner).or_default();
-            match is_asked_whole(pieces, bytes) {
-                true => asked.whole.push(mine.address),
-                false => asked.pieces.extend_from_slice(pieces),
-            }
-        }
-        let mut messages = Vec::with_capacity(asked_of.len());
-        for (rank, asked) in &asked_of {
-            let message = asked.message();
-            report.messages += 1;
-            report.message_bytes += message.len() as u64;
-            messages.push((*rank, message));
-        }
-        report.phases.convert += clock.elapsed();
-        let clock = Instant::now();
-        let asked = comm.sparse_exchange(messages)?;
-        report.phases.exchange += clock.elapsed();
-        let mut answers = Vec::with_capacity(asked.len());
-        for (rank, message) in &asked {
-            answers.push(Answer::to(*rank, message).ok_or(Error::Garbled)?);
-        }
-        let mut sends = Vec::with_capacity(asked.len());
-        let mut failed = None;
-        let mut own = all().filter(|m| m.owner == comm.rank()).peekable();
-        let mut sweep = plan.sweep();
-        let mut rest = &owned[..];
-        // What all ranks together have read, nobody is likely to ask for again.
-        let keep = !assigned.whole;
-        // A few chunks at a time, so that their memory is used again.
-        while !rest.is_empty() {
-            let count = how_many(rest, threads, bytes_of);
-            let (now, later) = rest.split_at(count);
-            rest = later;
-            let end = rest.first().copied().unwrap_or(u64::MAX);
-            let values = match self.decode_all(chunked, now, (threads, keep), report) {
-                Ok(values) => values,
-                // The askers get some bytes all the same, and the error at the end.
-                Err(error) => {
-                    failed.get_or_insert(error);
-                    Vec::new()
-                }
-            };
-            let clock = Instant::now();
-            for answer in &mut answers {
-                let rank = answer.rank;
-                answer.take_out(now, end, &values, |address| {
-                    let at = now.binary_search(&address).map_err(|_| Error::Garbled)?;
-                    let zeros = || Arc::new(vec![0; bytes_of(address) as usize]);
-                    let whole = Message::from(values.get(at).cloned().unwrap_or_else(zeros));
-                    report.messages += 1;
-                    report.message_bytes += whole.len() as u64;
-                    sends.push(comm.isend(rank, REPLY, whole)?);
-                    Ok(())
-                })?;
-            }
-            while let Some(mine) = own.next_if(|m| m.address < end) {
-                let at = now.binary_search(&mine.address).map_err(|_| Error::Garbled)?;
-                let Some(values) = values.get(at) else { continue };
-                let end = mine.address + values.len() as u64;
-                let taken = sweep.take_together(mine.address, end, Overlap::Shared);
-                taken.take_out(mine.address, values, requests)?;
-                report.copied += taken.bytes();
-            }
-            report.phases.convert += clock.elapsed();
-            let memory = values.iter().map(|v| v.len() as u64).sum::<u64>();
-            report.peak_memory = report.peak_memory.max(memory);
-            values.into_iter().for_each(|values| chunked.give_buffer(values));
-        }
-        for Answer { rank, pieces, .. } in answers {
-            if !pieces.is_empty() {
-                report.copied += pieces.len() as u64;
-                report.messages += 1;
-                report.message_bytes += pieces.len() as u64;
-                sends.push(comm.isend(rank, REPLY, Message::from(pieces))?);
-            }
-        }
-        // Whole chunks in the order of the plan; each owner sends in that order too.
-        let mut sweep = plan.sweep();
-        for mine in all().filter(|m| m.owner != comm.rank()) {
-            let asked = asked_of.get(&mine.owner).ok_or(Error::Garbled)?;
-            if asked.whole.binary_search(&mine.address).is_err() {
-                continue;
-            }
-            let bytes = bytes_of(mine.address);
-            let clock = Instant::now();
-            let receiving = comm.irecv_sized(mine.owner, REPLY, bytes as usize)?;
-            let chunk = receiving.wait()?.message;
-            report.phases.exchange += clock.elapsed();
-            let clock = Instant::now();
-            let taken = sweep.take_together(mine.address, mine.address + bytes, Overlap::Shared);
-            taken.take_out(mine.address, &chunk, requests)?;
-            report.copied += taken.bytes();
-            report.phases.convert += clock.elapsed();
-        }
-        for (rank, Asked { pieces, .. }) in asked_of.iter().filter(|(_, a)| !a.pieces.is_empty()) {
-            let length = taken::union_len(pieces);
-            let clock = Instant::now();
-            let reply = comm.irecv_sized(*rank, REPLY, length as usize)?.wait()?.message;
-            report.phases.exchange += clock.elapsed();
-            let clock = Instant::now();
-            taken::unpack(&reply, pieces, requests)?;
-            report.copied += length;
-            report.phases.convert += clock.elapsed();
-        }
-        Sending::wait_all(sends)?;
-        Ok(failed)
+        self.base.agree(source.failed.map_or(Ok(()), Err))
     }
 
     /// The weight of what a rank owns already.
@@ -539,96 +408,73 @@ impl Dataset {
     }
 }
 
-/// What a rank wants of chunks that another one owns.
-#[derive(Debug, Default)]
-struct Asked {
-    /// Chunks that it takes pieces out of itself, by address.
-    whole: Vec<u64>,
-    /// Pieces of the others.
-    pieces: Vec<Piece>,
+/// Chunks that their owners decode for all.
+struct Decoding<'d> {
+    dataset: &'d Dataset,
+    chunked: &'d Chunked,
+    chunks: Chunks<'d>,
+    threads: usize,
+    /// Whether they are put into the cache.
+    keep: bool,
+    /// Bytes of those that were decoded last.
+    held: u64,
+    /// What went wrong with this rank's own.
+    failed: Option<Error>,
 }
 
-/// Bytes that can be sent in the time that a run takes which is told, found and copied for itself:
-/// 40 ns at 4 GB/s.
-const RUN: u64 = 160;
+impl Units for Decoding<'_> {
+    const ASCEND: bool = false;
 
-/// A chunk that is sent whole is a message of its own, which should not be a short one.
-const LONG: u64 = 64 << 10;
-
-/// Whether the owner of a chunk should send all of it to one who wants these pieces.
-fn is_asked_whole(pieces: &[Piece], bytes: u64) -> bool {
-    if bytes < LONG {
-        return false;
+    fn next_round(&mut self, _: &dyn Communicator, _: &Sweep<'_, '_>) -> Result<Option<u64>> {
+        Ok(self.chunks.next_round())
     }
-    let wanted: u64 = pieces.iter().map(|p| p.len).sum();
-    bytes <= wanted.saturating_add(RUN * pieces.len() as u64)
-}
 
-impl Asked {
-    /// How many chunks are wanted whole, their addresses, then the runs of pieces.
-    fn message(&self) -> Message {
-        let numbers = [self.whole.len() as u64].into_iter().chain(self.whole.iter().copied());
-        let mut message: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
-        let mut list = RunList::new(0);
-        self.pieces.iter().for_each(|p| list.push(Run { offset: p.offset, len: p.len }));
-        message.append(&mut list.finish(false, Vec::new()).0);
-        Message::from(message)
+    fn of_round(&mut self, round: u64) -> Vec<Unit> {
+        self.chunks.of_round(round)
+    }
+
+    fn memory(&self) -> u64 {
+        self.held
     }
 }
 
-/// What another rank has asked for, as far as it was not found yet.
-struct Answer<'m> {
-    rank: usize,
-    /// Chunks that it wants whole, by address.
-    whole: Peekable<IntoIter<u64>>,
-    runs: wire::RunsOf<'m>,
-    /// What is left of the run that was looked at last.
-    open: Option<Run>,
-    /// The bytes of the runs so far.
-    pieces: Vec<u8>,
-}
+impl Source for Decoding<'_> {
+    /// A chunk that is sent whole is a message of its own, which should not be a short one.
+    const WHOLE: u64 = 64 << 10;
 
-impl<'m> Answer<'m> {
-    fn to(rank: usize, message: &'m [u8]) -> Option<Answer<'m>> {
-        let (count, rest) = message.split_first_chunk::<8>()?;
-        let bytes = u64::from_le_bytes(*count).checked_mul(8)?;
-        let (whole, list) = rest.split_at_checked(usize::try_from(bytes).ok()?)?;
-        let whole = whole.as_chunks::<8>().0.iter().map(|n| u64::from_le_bytes(*n));
-        let whole = whole.collect::<Vec<u64>>().into_iter().peekable();
-        let (combs, _) = wire::open(list, 0)?;
-        let len = combs.clone().map(|comb| comb.bytes() as usize).sum();
-        Some(Answer {
-            rank,
-            whole,
-            runs: combs.runs(),
-            open: None,
-            pieces: Vec::with_capacity(len),
-        })
-    }
+    /// They are decoded whole.
+    fn want(&mut self, _: &Comb) {}
 
-    /// Takes what is wanted out of these chunks, behind which the next one begins at `end`.
-    fn take_out(
+    fn get(
         &mut self,
-        chunks: &[u64],
-        end: u64,
-        values: &[Decoded],
-        mut send: impl FnMut(u64) -> Result<()>,
+        round: u64,
+        report: &mut Report,
+        give: &mut dyn FnMut(&[Got<'_>], &mut Report) -> Result<()>,
     ) -> Result<()> {
-        while let Some(address) = self.whole.next_if(|address| *address < end) {
-            send(address)?;
-        }
-        let mut number = 0;
-        while let Some(run) = self.open.take().or_else(|| self.runs.next()) {
-            if run.offset >= end {
-                self.open = Some(run);
-                return Ok(());
-            }
-            let here = Run { len: run.end().min(end) - run.offset, ..run };
-            append_run(&mut self.pieces, here, chunks, values, &mut number);
-            if here.end() < run.end() {
-                self.open = Some(Run { offset: end, len: run.end() - end });
-                return Ok(());
-            }
+        let mut rest = self.chunks.owned(round);
+        // A few chunks at a time, so that their memory is used again.
+        while !rest.is_empty() {
+            let count = how_many(rest, self.threads, |chunk| self.chunks.bytes_of(chunk));
+            let (now, later) = rest.split_at(count);
+            rest = later;
+            let (dataset, how) = (self.dataset, (self.threads, self.keep));
+            let values =
+                dataset.decode_all(self.chunked, now, how, report).unwrap_or_else(|error| {
+                    // The askers get some bytes all the same, and the error at the end.
+                    self.failed.get_or_insert(error);
+                    Vec::new()
+                });
+            let clock = Instant::now();
+            let got = |(n, start): (usize, &u64)| {
+                let (start, shared) = (*start, values.get(n));
+                let bytes = shared.map_or(&[][..], |values| values);
+                Got { start, end: start + self.chunks.bytes_of(start), bytes, shared }
+            };
+            let got: Vec<Got<'_>> = now.iter().enumerate().map(got).collect();
+            self.held = values.iter().map(|v| v.len() as u64).sum();
+            give(&got, report)?;
+            report.phases.convert += clock.elapsed();
+            values.into_iter().for_each(|values| self.chunked.give_buffer(values));
         }
         Ok(())
     }
@@ -643,28 +489,4 @@ fn how_many(chunks: &[u64], threads: usize, bytes_of: impl Fn(u64) -> u64) -> us
         held > LITTLE.saturating_mul(threads as u64)
     });
     full.map_or(chunks.len(), |n| n.max(threads).max(1)).min(chunks.len())
-}
-
-/// Appends the bytes of a run, which may lie in several chunks; zeros where they are not known. `next`
-/// is the number of a chunk that the runs before it have come to.
-fn append_run(out: &mut Vec<u8>, run: Run, owned: &[u64], values: &[Decoded], next: &mut usize) {
-    let (mut at, end) = (run.offset, run.end());
-    while at < end {
-        while owned.get(*next + 1).is_some_and(|start| *start <= at) {
-            *next += 1;
-        }
-        let chunk = owned.get(*next).filter(|start| **start <= at).zip(values.get(*next));
-        match chunk.filter(|(start, values)| at < **start + values.len() as u64) {
-            Some((start, values)) => {
-                let from = (at - start) as usize;
-                let n = (end - at).min(values.len() as u64 - from as u64);
-                out.extend_from_slice(&values[from..from + n as usize]);
-                at += n;
-            }
-            None => {
-                out.resize(out.len() + (end - at) as usize, 0);
-                at = end;
-            }
-        }
-    }
 }

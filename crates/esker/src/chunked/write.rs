@@ -2,26 +2,28 @@
 
 use std::collections::BTreeMap;
 use std::mem;
-use std::thread::{self, ScopedJoinHandle};
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use esker_comm::{CommunicatorExt, Message};
+use esker_comm::{Communicator, CommunicatorExt, Message};
 use esker_format::chunked::Entry;
 use esker_format::{RangeReport, VarId};
 use esker_store::File;
 
-use super::encode::{Batch, Encoded, Encoder, Failed, Notes, Round, append_section};
+use super::encode::{Batch, Encoded, Encoder, Failed, Round};
 use super::files::Own;
 use super::heap::{Heap, room_for};
-use super::owners::{self, Assigned};
+use super::owners::{self, Assigned, Chunks};
 use super::tables::HeapFile;
 use super::wait::Planned;
 use super::{ChunkId, Chunked};
 use crate::dataset::Dataset;
 use crate::engine::detach_extents;
 use crate::error::{Error, Result};
+use crate::exchange::{self, Sink, Unit, Units, With};
 use crate::hints::Rewrite;
-use crate::plan::{Overlap, Plan};
+use crate::notes::Notes;
+use crate::plan::{Plan, Sweep};
 use crate::report::{Report, Strategy, Tally};
 use crate::request::Request;
 use crate::strategy::ForUnits;
@@ -62,9 +64,6 @@ enum Written {
     /// The heap must become this long first.
     NoRoom(u64),
 }
-
-type Encoding<'s> = ScopedJoinHandle<'s, (Round, Duration)>;
-type Writing<'s> = ScopedJoinHandle<'s, (Result<()>, Tally, Duration)>;
 
 impl Dataset {
     /// Writes requests of chunked variables together with all other ranks, which have the same records. Collective.
@@ -214,29 +213,25 @@ impl Dataset {
         }
     }
 
-    /// Exchanges, encodes and writes round by round. Gives the chunks that have a place now, and what
-    /// went wrong with this rank's share; the error of the call is one that ranks cannot go on after.
+    /// Exchanges, encodes and writes round by round. Gives the chunks that have a place now; the error of the
+    /// call is one that ranks cannot go on after. Collective.
     #[allow(clippy::too_many_arguments)]
     fn write_rounds(
         &self,
         chunked: &Chunked,
         mut ends: Ends<'_>,
         plan: &Plan<'_>,
-        (assigned, units): (&Assigned, &[(u64, u64)]),
+        (assigned, touched): (&Assigned, &[(u64, u64)]),
         existing: u64,
         puts: &mut [Request<'_>],
         begun: Result<()>,
         report: &mut Report,
     ) -> Result<Written> {
         let tables = self.tables_file(chunked)?;
-        let begin = ends.heap.begin;
-        let file = HeapFile { begin, ..chunked.heap_in(&*tables) };
+        let file = HeapFile { begin: ends.heap.begin, ..chunked.heap_in(&*tables) };
         // Where chunks are written.
         let own = ends.own.as_ref().map(|own| own.file.clone());
         let target = own.as_deref().map_or(file, |own| HeapFile::new(own, 0));
-        let mut placed: Vec<Placed> = Vec::new();
-        let mut failed: Option<Error> = begun.err();
-        let mut missing: Option<u64> = None;
         let apart = assigned.rounds > 1;
         // Not where a later round may find no room: all of it is done again then, and needs what the
         // chunks were.
@@ -247,78 +242,31 @@ impl Dataset {
         let mut notes = Notes::default();
         let shared: &[Request<'_>] = puts;
         let encoder = Encoder { chunked, heap: file, plan, puts: shared, existing, threads };
-        let encode = |batch: Batch| {
-            let clock = Instant::now();
-            (encoder.encode(&batch), clock.elapsed())
-        };
-        let encode = &encode;
-        thread::scope(|scope| {
-            let mut encoding: Option<Encoding<'_>> = None;
-            let mut writing: Option<Writing<'_>> = None;
-            for round in 0..=assigned.rounds {
-                let batch = match round < assigned.rounds {
-                    false => None,
-                    true => {
-                        let who = (assigned, units);
-                        Some(self.gather(chunked, plan, who, round, shared, &mut notes, report)?)
-                    }
-                };
-                // What was gathered in the round before is encoded by now.
-                let mut finished = encoding.take().map(joined);
-                match batch {
-                    Some(batch) if apart => encoding = Some(scope.spawn(move || encode(batch))),
-                    Some(batch) => finished = Some(encode(batch)),
-                    None => {}
-                }
-                let Some((mut done, time)) = finished else { continue };
-                report.phases.convert += time;
-                report.copied += done.copied;
-                report.peak_memory = report.peak_memory.max(done.memory());
-                notes.append(mem::take(&mut done.notes));
-                match done.failed.take() {
-                    None => {}
-                    Some(Failed::Chunk(id, trouble)) => {
-                        failed.get_or_insert(self.trouble(id.var, trouble));
-                    }
-                    Some(Failed::Call(error)) => {
-                        failed.get_or_insert(error);
-                    }
-                }
-                if failed.is_some() {
-                    done.clear();
-                }
-                let clock = Instant::now();
-                let entries = self.place(&mut ends, &done.encoded, in_place)?;
-                report.phases.agree += clock.elapsed();
-                let entries = match entries {
-                    Ok(entries) => entries,
-                    Err(needed) => {
-                        // The same on every rank. The rounds that follow tell how much is missing.
-                        missing = Some(missing.unwrap_or(0).max(needed));
-                        done.clear();
-                        Vec::new()
-                    }
-                };
-                placed.extend(&entries);
-                let store = move || {
-                    let clock = Instant::now();
-                    let mut tally = Tally::default();
-                    let outcome = store(target, &done, &entries, &mut tally);
-                    (outcome, tally, clock.elapsed())
-                };
-                let mut before = writing.take().map(joined);
-                match apart {
-                    true => writing = Some(scope.spawn(store)),
-                    false => before = Some(store()),
-                }
-                note(before, &mut failed, report);
-            }
-            note(writing.take().map(joined), &mut failed, report);
-            Ok::<(), Error>(())
+        let done = thread::scope(|scope| {
+            let mut sink = Encoding {
+                dataset: self,
+                encoder: &encoder,
+                chunks: Chunks::new(&chunked.space, assigned, touched),
+                scope,
+                ends: &mut ends,
+                in_place,
+                target,
+                apart,
+                encoded: None,
+                stored: None,
+                notes: Notes::default(),
+                placed: Vec::new(),
+                missing: None,
+                failed: begun.err(),
+            };
+            let mut with = With { puts: shared, notes: &mut notes, report };
+            exchange::write(&*self.base.comm, plan, &mut sink, &mut Vec::new(), &mut with)?;
+            sink.finish(report)
         })?;
+        notes.append(done.notes);
         notes.tell(puts);
-        let ordered = self.base.hints.chunk_rewrite == Rewrite::Ordered && missing.is_none();
-        let stored = failed.map_or(Ok(()), Err).and_then(|()| match ordered {
+        let ordered = self.base.hints.chunk_rewrite == Rewrite::Ordered && done.missing.is_none();
+        let stored = done.failed.map_or(Ok(()), Err).and_then(|()| match ordered {
             true => self.reach_disk(&*tables, own.as_deref()),
             false => Ok(()),
         });
@@ -327,7 +275,7 @@ impl Dataset {
             // What calls before this one have replaced was replaced on the disk.
             ends.heap.synced();
         }
-        Ok(missing.map_or(Written::Placed(placed), Written::NoRoom))
+        Ok(done.missing.map_or(Written::Placed(done.placed), Written::NoRoom))
     }
 
     /// Waits until this rank's chunks, and what was written before them, are on the disk.
@@ -341,63 +289,6 @@ impl Dataset {
             }
         }
         Ok(())
-    }
-
-    /// Sends the pieces of a round to the owners of their chunks; gives what this rank owns of it, and
-    /// what came for that. Collective.
-    #[allow(clippy::too_many_arguments)]
-    fn gather(
-        &self,
-        chunked: &Chunked,
-        plan: &Plan<'_>,
-        (assigned, units): (&Assigned, &[(u64, u64)]),
-        round: u64,
-        puts: &[Request<'_>],
-        notes: &mut Notes,
-        report: &mut Report,
-    ) -> Result<Batch> {
-        let comm = &*self.base.comm;
-        let owned = assigned.owned.get(round as usize).cloned().unwrap_or_default();
-        if comm.size() == 1 {
-            return Ok(Batch { owned, messages: Vec::new() });
-        }
-        let bytes_of = |unit: u64| chunked.space.chunk_at(unit).map_or(0, |(_, _, bytes)| bytes);
-        let clock = Instant::now();
-        let mut sweep = plan.sweep();
-        let mut away: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
-        let others = || {
-            let all = assigned.mine.iter().zip(units);
-            all.filter(|(m, _)| m.round == round && m.owner != comm.rank())
-        };
-        // Messages that grow are copied; lists of runs are seldom more than an eighth of the values.
-        let mut of_owner: BTreeMap<usize, usize> = BTreeMap::new();
-        for (mine, (_, bytes)) in others() {
-            *of_owner.entry(mine.owner).or_default() += (bytes + bytes / 8 + 64) as usize;
-        }
-        for (mine, _) in others() {
-            let end = mine.address + bytes_of(mine.address);
-            let pieces = sweep.take(mine.address, end, Overlap::LaterWins);
-            report.copied += pieces.iter().map(|p| p.len).sum::<u64>();
-            let message = away.entry(mine.owner).or_insert_with(|| {
-                Vec::with_capacity(of_owner.get(&mine.owner).copied().unwrap_or(0))
-            });
-            append_section(message, mine.address, pieces, puts, notes)?;
-        }
-        let mut messages = Vec::with_capacity(away.len());
-        for (rank, message) in away {
-            report.messages += 1;
-            report.message_bytes += message.len() as u64;
-            messages.push((rank, Message::from(message)));
-        }
-        report.phases.convert += clock.elapsed();
-        let clock = Instant::now();
-        let mut received = comm.sparse_exchange(messages)?;
-        report.phases.exchange += clock.elapsed();
-        // In the order of ranks, so that what several ranks write is the same every time.
-        received.sort_by_key(|(rank, _)| *rank);
-        let came: u64 = received.iter().map(|(_, m)| m.len() as u64).sum();
-        report.peak_memory = report.peak_memory.max(came);
-        Ok(Batch { owned, messages: received.into_iter().map(|(_, message)| message).collect() })
     }
 
     /// Finds places for encoded chunks: holes of this rank, or one stretch at the end. Collective; the
@@ -469,22 +360,154 @@ impl Dataset {
     }
 }
 
+/// What a rank's share of a write has come to.
+struct Done {
+    placed: Vec<Placed>,
+    /// How long the heap must be first, if there is no room.
+    missing: Option<u64>,
+    failed: Option<Error>,
+    notes: Notes,
+}
+
+/// Chunks that are encoded, get their places, and are stored: each round while the next ones are gathered.
+struct Encoding<'s, 'e, 'w, 'h> {
+    dataset: &'w Dataset,
+    encoder: &'e Encoder<'e>,
+    chunks: Chunks<'w>,
+    scope: &'s Scope<'s, 'e>,
+    ends: &'w mut Ends<'h>,
+    in_place: bool,
+    target: HeapFile<'e>,
+    /// Whether there is more than one round, so that threads are worth it.
+    apart: bool,
+    encoded: Option<ScopedJoinHandle<'s, (Round, Duration)>>,
+    stored: Option<ScopedJoinHandle<'s, (Result<()>, Tally, Duration)>>,
+    notes: Notes,
+    placed: Vec<Placed>,
+    missing: Option<u64>,
+    failed: Option<Error>,
+}
+
+impl Units for Encoding<'_, '_, '_, '_> {
+    const ASCEND: bool = false;
+
+    fn next_round(&mut self, _: &dyn Communicator, _: &Sweep<'_, '_>) -> Result<Option<u64>> {
+        Ok(self.chunks.next_round())
+    }
+
+    fn of_round(&mut self, round: u64) -> Vec<Unit> {
+        self.chunks.of_round(round)
+    }
+
+    fn memory(&self) -> u64 {
+        0
+    }
+}
+
+impl Sink for Encoding<'_, '_, '_, '_> {
+    /// They are laid into their chunks when these are encoded, which are then in the cache.
+    fn own(&mut self, _: &Unit, _: &mut Sweep<'_, '_>, _: &mut With<'_, '_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn put(
+        &mut self,
+        round: u64,
+        messages: Vec<Message>,
+        report: &mut Report,
+    ) -> Result<Vec<Message>> {
+        let encoder = self.encoder;
+        let batch = Batch { owned: self.chunks.owned(round).to_vec(), messages };
+        let encode = move || {
+            let clock = Instant::now();
+            (encoder.encode(&batch), clock.elapsed())
+        };
+        // What was gathered in the round before is encoded by now.
+        let mut finished = self.encoded.take().map(joined);
+        match self.apart {
+            true => self.encoded = Some(self.scope.spawn(encode)),
+            false => finished = Some(encode()),
+        }
+        if let Some(finished) = finished {
+            self.store(finished, report)?;
+        }
+        Ok(Vec::new())
+    }
+}
+
+impl Encoding<'_, '_, '_, '_> {
+    /// Finds places for the chunks of a round, and stores them. Collective.
+    fn store(&mut self, (mut round, time): (Round, Duration), report: &mut Report) -> Result<()> {
+        report.phases.convert += time;
+        report.copied += round.copied;
+        report.peak_memory = report.peak_memory.max(round.memory());
+        self.notes.append(mem::take(&mut round.notes));
+        match round.failed.take() {
+            None => {}
+            Some(Failed::Chunk(id, trouble)) => {
+                self.failed.get_or_insert_with(|| self.dataset.trouble(id.var, trouble));
+            }
+            Some(Failed::Call(error)) => {
+                self.failed.get_or_insert(error);
+            }
+        }
+        if self.failed.is_some() {
+            round.clear();
+        }
+        let clock = Instant::now();
+        let placed = self.dataset.place(self.ends, &round.encoded, self.in_place)?;
+        report.phases.agree += clock.elapsed();
+        let placed = placed.unwrap_or_else(|needed| {
+            // The same on every rank. The rounds that follow tell how much is missing.
+            self.missing = Some(self.missing.unwrap_or(0).max(needed));
+            round.clear();
+            Vec::new()
+        });
+        self.placed.extend(&placed);
+        let target = self.target;
+        let store = move || {
+            let clock = Instant::now();
+            let mut tally = Tally::default();
+            let outcome = store(target, &round, &placed, &mut tally);
+            (outcome, tally, clock.elapsed())
+        };
+        self.finish_store(report);
+        match self.apart {
+            true => self.stored = Some(self.scope.spawn(store)),
+            false => self.note(store(), report),
+        }
+        Ok(())
+    }
+
+    /// Waits for chunks that are being stored.
+    fn finish_store(&mut self, report: &mut Report) {
+        if let Some(stored) = self.stored.take() {
+            self.note(joined(stored), report);
+        }
+    }
+
+    fn note(&mut self, (outcome, tally, time): (Result<()>, Tally, Duration), report: &mut Report) {
+        report.add(tally);
+        report.phases.write += time;
+        if let Err(error) = outcome {
+            self.failed.get_or_insert(error);
+        }
+    }
+
+    /// After the last round. Collective.
+    fn finish(mut self, report: &mut Report) -> Result<Done> {
+        if let Some(encoded) = self.encoded.take() {
+            self.store(joined(encoded), report)?;
+        }
+        self.finish_store(report);
+        let Encoding { placed, missing, failed, notes, .. } = self;
+        Ok(Done { placed, missing, failed, notes })
+    }
+}
+
 /// The outcome of a thread. A panic in it is the caller's too.
 fn joined<T>(handle: ScopedJoinHandle<'_, T>) -> T {
     handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-}
-
-fn note(
-    done: Option<(Result<()>, Tally, Duration)>,
-    failed: &mut Option<Error>,
-    report: &mut Report,
-) {
-    let Some((outcome, tally, time)) = done else { return };
-    report.add(tally);
-    report.phases.write += time;
-    if let Err(error) = outcome {
-        failed.get_or_insert(error);
-    }
 }
 
 /// Writes chunks to their places; neighbours together.
