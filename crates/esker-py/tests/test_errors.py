@@ -155,7 +155,9 @@ path = {path!r}
 print("go", flush=True)
 {long}
 """
-    child = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # (Whoever started these tests in the background of a script has made them deaf to this signal.)
+    hears = ["env", "--default-signal=INT", sys.executable, "-c", program]
+    child = subprocess.Popen(hears, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert child.stdout.readline() == "go\n"
     time.sleep(1)
     child.send_signal(signal.SIGINT)

@@ -2,6 +2,7 @@
 //! themselves when they are told to end.
 
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -227,10 +228,22 @@ fn the_name_inside_a_text_says_nothing_of_where_the_file_goes() {
     assert!(output.status.success() && inner.join("run.nc").exists());
 }
 
-/// Starts a copy and sends the signal as soon as its draft is there; gives whether it was.
+/// Starts a copy and sends the signal as soon as its draft is there; gives whether it was. On a busy machine the copy
+/// waits for whoever sends the signal, not the other way round: it is the least important process there is, and the
+/// shell that sends it runs already.
 fn interrupted(place: &Place, signal: &str, number: i32) -> bool {
-    let mut child = esker(&["copy", "-O", &place.name("big.nc"), &place.name("out.nc")])
+    let copy = esker(&["copy", "-O", &place.name("big.nc"), &place.name("out.nc")]);
+    // (Whoever started these tests in the background of a script has made them deaf to the first of the signals.)
+    let mut child = Command::new("env")
+        .args(["--default-signal", "nice", "-n", "19"])
+        .arg(copy.get_program())
+        .args(copy.get_args())
         .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut sender = Command::new("sh")
+        .args(["-c", &format!("read now; kill {signal} {}", child.id())])
+        .stdin(Stdio::piped())
         .spawn()
         .unwrap();
     let begun = Instant::now();
@@ -240,7 +253,8 @@ fn interrupted(place: &Place, signal: &str, number: i32) -> bool {
         std::thread::yield_now();
     }
     let was_growing = growing();
-    let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap();
+    sender.stdin.take().unwrap().write_all(b"now\n").unwrap();
+    let sent = sender.wait().unwrap();
     let status = child.wait().unwrap();
     was_growing && sent.success() && status.signal() == Some(number)
 }
