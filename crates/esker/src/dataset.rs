@@ -6,34 +6,26 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
 use esker_comm::{Communicator, CommunicatorExt};
-use esker_format::chunked::{Anchor, begun_of, writer_of};
-use esker_format::{
-    Alignment, DataLayout, DecodeError, Decoded, Header, HeaderState, NumRecs, Schema, SchemaError,
-    VarId, Variable,
-};
-use esker_store::{Access, File, Locked};
+use esker_format::chunked::begun_of;
+use esker_format::{DecodeError, Header, NumRecs, Schema, VarId, Variable};
+use esker_store::{File, Locked};
 
-use crate::base::{Base, agree, broadcast_parts, read_header, read_header_bytes};
+use crate::base::{Base, read_header};
 use crate::burst::Burst;
-use crate::chunked::{Chunked, classic_of, same_but_for_growth};
+use crate::chunked::{Chunked, same_but_for_growth};
 use crate::commit::Committed;
-use crate::common::Common;
-use crate::container::{self, Container};
-use crate::decomposed::{
-    Credit, DecompositionError, Groups, Maps, Spread, follow_renames, require_dataset,
-};
-use crate::define::{Before, Define, aligned};
+use crate::container::Container;
+use crate::decomposed::{Credit, Groups, Maps, Spread};
+use crate::define::{Before, Define};
 use crate::error::{Error, Result};
 use crate::fill::{fill_range, fill_records};
 use crate::hints::Hints;
 use crate::io_thread::IoThread;
-use crate::journal::{finish_redefinition, remove_journal, replace_header};
 use crate::log::View;
 use crate::numbering::Numbering;
 use crate::options::{CreateOptions, FillMode, OpenOptions};
 use crate::report::Report;
 use crate::request::{Direction, Request};
-use crate::sound;
 use crate::strategy::Machine;
 use crate::windows::Buffers;
 use crate::writer;
@@ -106,118 +98,6 @@ impl Dataset {
     /// Opens a dataset for reading.
     pub fn open(path: impl AsRef<Path>) -> Result<Dataset> {
         Dataset::open_with(path, OpenOptions::new())
-    }
-
-    /// Opens a dataset. Collective. One rank reads the header and the others get it.
-    ///
-    /// When a redefinition was interrupted by a crash, this finishes it (or, for reading,
-    /// looks at the file as if it were finished).
-    pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Dataset> {
-        let comm = options.comm.share()?;
-        let is_container = match comm.rank() {
-            0 => container::is_container(&*options.store, path.as_ref()),
-            _ => Ok(false),
-        };
-        let is_container = comm.any(agree(&*comm, is_container)?)?;
-        let store = options.store;
-        let access = if options.writable { Access::ReadWrite } else { Access::Read };
-        let hints = options.hints.with_environment();
-        let align = aligned(options.align, &hints);
-        let classic = match is_container {
-            true => Ok(path.as_ref().to_path_buf()),
-            false => classic_of(&*store, path.as_ref()).map_err(Error::from),
-        };
-        let path = agree(&*comm, classic)?;
-        let opened = match is_container {
-            true => Ok(None),
-            false => store.open(&path, access).map(Some).map_err(Error::from),
-        };
-        let opened = opened.and_then(|file| Ok((file, store.resolve(&path)?)));
-        let (file, path) = agree(&*comm, opened)?;
-        let OpenOptions { writable, fill, fill_grown, short_file, .. } = options;
-        let own = Common { path, hints, align, fill, fill_grown, short_file, writable };
-        let mut base = Base::new(store, comm, own)?;
-        (base.raw, base.blobs) = (options.raw || base.hints.raw(), options.blobs);
-        let Some(file) = file else {
-            base.has_no_burst_buffer();
-            return Dataset::open_container(base, options.container_version);
-        };
-        let mut lock = None;
-        let root = base.by_root(|| {
-            let (decoded, bytes) = match writable {
-                true => {
-                    let (decoded, bytes, taken) = header_for_writing(&base, &file)?;
-                    lock = taken;
-                    (decoded, bytes)
-                }
-                false => settled_header(&base, &*file)?,
-            };
-            let file_len = file.len()?;
-            if writable {
-                sound::require(&base.path, &decoded.header)?;
-                base.young.resume(&*file);
-            }
-            require_dataset(&base, &decoded.header)?;
-            Ok((decoded, bytes, file_len))
-        })?;
-        let (decoded, file_len) = match root {
-            Some((decoded, bytes, file_len)) => {
-                if base.comm.size() > 1 {
-                    broadcast_parts(&*base.comm, &[&bytes, &file_len.to_le_bytes()])?;
-                }
-                (decoded, file_len)
-            }
-            None => {
-                let parts = broadcast_parts(&*base.comm, &[])?;
-                let [bytes, len] = <[Vec<u8>; 2]>::try_from(parts).map_err(|_| Error::Garbled)?;
-                let len = u64::from_le_bytes(len.try_into().map_err(|_| Error::Garbled)?);
-                let path = base.path.clone();
-                let decoded = Header::decode_noting(&bytes, len);
-                (decoded.map_err(|source| Error::Decode { path, source })?, len)
-            }
-        };
-        let Decoded { header, broken, .. } = decoded;
-        let records = header.records(file_len);
-        let credit = Credit::of(&header, records, file_len);
-        let (committed, header) = joined(&base, file, header)?;
-        let fills = vec![None; header.schema.vars.len()];
-        let mut dataset = Dataset::new(base, (committed, header, records), fills, None);
-        dataset.lock = lock;
-        if !dataset.base.raw {
-            dataset.broken = Arc::new(broken);
-        }
-        dataset.compare_tables()?;
-        if let Some((_, source)) = dataset.broken.first().filter(|_| writable) {
-            // Its chunks would be taken for room, and the next header would have a seal that matches.
-            let (path, source) = (dataset.base.path.clone(), source.clone());
-            return Err(Error::Decode { path, source });
-        }
-        dataset.believe(credit)?;
-        let burst = match options.burst {
-            true => Burst::start(&dataset.base, &dataset.base.path)?,
-            false => None,
-        };
-        dataset.stand_behind(burst);
-        if writable {
-            dataset.forget_uncounted()?;
-        }
-        Ok(dataset)
-    }
-
-    fn open_container(base: Base, version: Option<u64>) -> Result<Dataset> {
-        let (mut container, header) = Container::open(&base, version)?;
-        if base.writable {
-            container.start(&base)?;
-        }
-        let records = match header.numrecs {
-            NumRecs::Count(records) => records,
-            NumRecs::Streaming => 0,
-        };
-        let fills = vec![None; header.schema.vars.len()];
-        let (file, container) = (container.view.clone(), Some(Box::new(container)));
-        let committed =
-            Committed { file, renamed: false, container, heap: None, spread: None, lock: None };
-        Ok(Dataset::new(base, (committed, header, records), fills, None))
     }
 
     /// The version that an open container has; `None` for a classic file.
@@ -569,100 +449,6 @@ impl Dataset {
         Ok(())
     }
 
-    /// Changes names and attributes without leaving data mode, which is possible as long as
-    /// the header has room for them. Collective: the same change on every rank.
-    pub fn amend(
-        &mut self,
-        change: impl FnOnce(&mut Schema) -> std::result::Result<(), SchemaError>,
-    ) -> Result<()> {
-        self.base.require_writable("change attributes")?;
-        let path = self.base.path.clone();
-        if self.numbering.is_some() {
-            let why = "attributes of a dataset whose ranks defined different things are changed in define mode";
-            return Err(Error::NotAlike { path, why });
-        }
-        // Reads that begin from now on see the change.
-        self.reading = Mutex::default();
-        let mut header = self.header.clone();
-        change(&mut header.schema).map_err(|e| self.base.schema_error(e))?;
-        follow_renames(&self.header.schema, &mut header.schema);
-        self.require_same_chunks(&header.schema)?;
-        if let Some(container) = &mut self.container {
-            let placed = DataLayout::place(&header.schema, &self.base.align);
-            header.layout = placed.map_err(|e| self.base.schema_error(e))?;
-            container.define(&self.base, &header, &mut self.report)?;
-            self.header = header;
-            return Ok(());
-        }
-        if let Some(spread) = self.spread.clone() {
-            return self.amend_spread(&spread, header);
-        }
-        header.layout.header_len = header.encode().len() as u64;
-        let room = header.layout.places.iter().map(|p| p.begin).min();
-        if header.layout.places.len() != header.schema.vars.len()
-            || room.is_some_and(|first| header.layout.header_len > first)
-        {
-            let why = "the header has no room for this change: make it in define mode";
-            return Err(Error::NotAlike { path, why });
-        }
-        // A flush in the background writes to the header too.
-        self.land()?;
-        header.numrecs = self.header.numrecs;
-        let bytes = header.encode();
-        let survives = self.base.young.survives();
-        self.base.by_root(|| {
-            let mut old = vec![0; self.header.layout.header_len as usize];
-            let n = self.file.read_at(0, &mut old)?;
-            old.truncate(n);
-            if old == bytes {
-                return Ok(());
-            }
-            replace_header(&self.base.store, &self.base.path, &*self.file, old, &bytes, survives)
-        })?;
-        self.header = header;
-        if let Some(burst) = &self.burst {
-            burst.amend(&self.header);
-        }
-        if !self.base.raw && self.container.is_none() {
-            if !self.base.blobs {
-                self.maps = Maps::of(&self.header);
-            }
-            self.describe_chunks_again();
-        }
-        Ok(())
-    }
-
-    /// The same where the header that is stored is another.
-    fn amend_spread(&mut self, spread: &Spread, header: Header) -> Result<()> {
-        let schema = spread.on_disk(&header.schema).map_err(|e| self.base.schema_error(e))?;
-        let old = spread.disk().clone();
-        let mut disk = Header { schema, numrecs: self.header.numrecs, layout: old.layout.clone() };
-        disk.layout.header_len = disk.encode().len() as u64;
-        let room = disk.layout.places.iter().map(|p| p.begin).min();
-        let is_same = disk.layout.places.len() == disk.schema.vars.len();
-        if !is_same || room.is_some_and(|first| disk.layout.header_len > first) {
-            let why = "the header has no room for this change";
-            return Err(Error::NotAlike { path: self.base.path.clone(), why });
-        }
-        let (main, bytes) = (spread.main(), disk.encode());
-        let survives = self.base.young.survives();
-        self.base.by_root(|| {
-            let mut old = vec![0; old.layout.header_len as usize];
-            let n = main.read_at(0, &mut old)?;
-            old.truncate(n);
-            if old == bytes {
-                return Ok(());
-            }
-            replace_header(&self.base.store, &self.base.path, &**main, old, &bytes, survives)
-        })?;
-        *spread.disk() = disk;
-        self.header = header;
-        if !self.base.raw {
-            self.maps = Maps::of(&self.header);
-        }
-        Ok(())
-    }
-
     /// Makes the sub-files, if there are any, what readers count on. Collective.
     fn settle_subfiles(&self) -> Result<()> {
         match &self.spread {
@@ -895,84 +681,4 @@ impl Dataset {
 fn new_epoch() -> u64 {
     static EPOCHS: AtomicU64 = AtomicU64::new(0);
     EPOCHS.fetch_add(1, Ordering::Relaxed)
-}
-
-/// A file with its sub-files, if it has any, and the header of both together.
-fn joined(base: &Base, main: Arc<dyn File>, disk: Header) -> Result<(Committed, Header)> {
-    let damaged = |why: String| Error::Decomposition {
-        path: base.path.clone(),
-        what: "its sub-files".to_string(),
-        source: DecompositionError::Damaged(why),
-    };
-    // Whoever made it may have closed it without a sync, and its name with it.
-    let renamed = base.writable;
-    let Some((schema, groups)) = Groups::expanded(&disk.schema).map_err(damaged)? else {
-        let committed = Committed {
-            file: main,
-            renamed,
-            container: None,
-            heap: None,
-            spread: None,
-            lock: None,
-        };
-        return Ok((committed, disk));
-    };
-    let layout = DataLayout::place(&schema, &Alignment::default());
-    let layout = layout.map_err(|e| base.schema_error(e))?;
-    let header = Header { schema, numrecs: disk.numrecs, layout };
-    let records = disk.records(0);
-    let spread = Arc::new(Spread::new(base, main, (&header, disk), groups));
-    if base.writable {
-        base.by_root(|| spread.require_records(records))?;
-    }
-    let file = spread.clone();
-    let spread = Some(spread);
-    let committed = Committed { file, renamed, container: None, heap: None, spread, lock: None };
-    Ok((committed, header))
-}
-
-/// The same of a file that is to be written, with its lock if it has one writer at a time.
-fn header_for_writing(
-    base: &Base,
-    file: &Arc<dyn File>,
-) -> Result<(Decoded, Vec<u8>, Option<Locked>)> {
-    // Before the header is read, which the writer before this one may be changing.
-    let lock = Locked::take(file)?;
-    if lock.is_err() && base.journal(&**file)?.is_some() {
-        // Who redefines it is alive, and finishes it.
-        return Err(writer::busy(base, None));
-    }
-    let (decoded, bytes) = settled_header(base, &**file)?;
-    let (header, schema) = (&decoded.header, &decoded.header.schema);
-    let has_chunks = schema.vars.iter().any(|variable| Anchor::of(variable).is_some());
-    if !has_chunks && !Dataset::has_subfiles(header) {
-        return Ok((decoded, bytes, None));
-    }
-    let lock = lock.map_err(|_| writer::busy(base, writer_of(schema)))?;
-    // It may have got another file between opening and locking.
-    writer::require_named(base, &**file)?;
-    Ok((decoded, bytes, lock))
-}
-
-/// The header and its bytes, after an interrupted redefinition was dealt with.
-fn settled_header(base: &Base, file: &dyn File) -> Result<(Decoded, Vec<u8>)> {
-    let Some((journal, state)) = base.journal(file)? else {
-        return read_header_bytes(&base.path, file);
-    };
-    let store = &*base.store;
-    match (state, base.writable) {
-        (HeaderState::New, true) => remove_journal(store, &base.path)?,
-        (HeaderState::Old | HeaderState::Torn, true) => {
-            finish_redefinition(store, &base.path, file, &journal)?;
-        }
-        (HeaderState::Foreign, true) => return Err(base.stale_journal()),
-        (HeaderState::Torn, false) => {
-            let decoded = Header::decode_noting(&journal.new, file.len()?);
-            let decoded =
-                decoded.map_err(|source| Error::Decode { path: base.path.clone(), source })?;
-            return Ok((decoded, journal.new));
-        }
-        (_, false) => {}
-    }
-    read_header_bytes(&base.path, file)
 }

@@ -59,6 +59,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod amending;
 mod appending;
 mod base;
 mod burst;
@@ -93,6 +94,7 @@ mod moving;
 pub mod nearest;
 mod notes;
 mod numbering;
+mod opening;
 mod options;
 mod pending;
 mod plan;

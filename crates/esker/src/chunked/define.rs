@@ -8,7 +8,9 @@ use esker_format::chunked::{
     end_begin, end_of, identity_of, lengths, put_begun, put_heap, put_identity, put_writer,
     to_file, writer_of,
 };
-use esker_format::{Alignment, DataLayout, DimLen, Header, Owner, Schema, VarId, Variable};
+use esker_format::{
+    Alignment, DataLayout, DimLen, Header, Owner, Schema, SchemaError, VarId, Variable,
+};
 
 use super::files::{new_stem, put_stem, stem_of};
 use super::heap::{Heap, room_for};
@@ -106,26 +108,9 @@ pub(crate) fn physical(
     let failed = |e| base.schema_error(e);
     let mut refs: Vec<u64> = wanted.iter().map(|w| w.anchor.refs).collect();
     let mut file = to_file(schema, &anchors(&refs));
-    put_heap(&mut file, 0).map_err(failed)?;
-    if wanted.iter().any(|w| w.chunking.grid.has_records) {
-        // Where no chunked variable had records yet, those that there are were begun by others.
-        let begun = before.map(|(header, _, records)| begun_of(&header.schema).unwrap_or(records));
-        put_begun(&mut file, begun.unwrap_or(0)).map_err(failed)?;
-    }
-    let in_header = before.map(|(header, _, _)| &header.schema);
-    let identity = in_header.and_then(identity_of).unwrap_or(fresh.identity);
-    put_identity(&mut file, identity).map_err(failed)?;
-    let writer = in_header.and_then(writer_of).or(fresh.writer).unwrap_or([b' '; WRITER_LEN]);
-    put_writer(&mut file, &writer).map_err(failed)?;
+    let has_records = wanted.iter().any(|w| w.chunking.grid.has_records);
+    let (identity, stem) = describe(&mut file, before, fresh, has_records).map_err(failed)?;
     let old = before.and_then(|(_, chunked, _)| chunked).map(|c| &c.heap);
-    // What there is stays what it is.
-    let stem = match (before, old) {
-        (Some((header, _, _)), Some(_)) => stem_of(&header.schema),
-        _ => fresh.stem,
-    };
-    if let Some(stem) = &stem {
-        put_stem(&mut file, stem).map_err(failed)?;
-    }
     // Nothing may follow a last variable that is larger than the version's sizes.
     let mut ended = file.clone();
     let has_end = stem.is_none()
@@ -137,29 +122,7 @@ pub(crate) fn physical(
     // A file of tables has a head.
     let empty = if stem.is_some() { FileHead::LEN } else { 0 };
     let used = old.and_then(|heap| heap.end).unwrap_or(empty);
-    // New tables come behind what there is: all of their heads, so that they are read at once, then blocks.
-    let mut end = used;
-    let mut tables = Vec::new();
-    for (w, refs) in wanted.iter().zip(&mut refs).filter(|(w, _)| w.is_new) {
-        let made_for = w.chunking.made_for(&w.anchor.dims);
-        let grid = &w.chunking.grid;
-        let count = match grid.has_records {
-            true => Block::entries(0, grid.per_group),
-            false => grid.per_group,
-        };
-        *refs = end;
-        end = end.saturating_add(room_for(TableHead::bytes(&made_for)));
-        tables.push(NewTable {
-            seal: Seal::new(identity, VarId(w.number)),
-            at: *refs,
-            head: TableHead { first: 0, made_for },
-            block: Block { first: 0, count: count.max(1), next: 0 },
-        });
-    }
-    for table in &mut tables {
-        table.head.first = end;
-        end = end.saturating_add(room_for(Block::bytes(table.block.count)));
-    }
+    let (tables, mut end) = new_tables(&wanted, identity, used, &mut refs);
     let has_records = stem.is_none() && file.vars.iter().any(|v| file.is_record(v));
     let new_room = || wanted.iter().filter(|w| w.is_new).map(room_of).fold(0, u64::saturating_add);
     let end_room = if has_end { ALIGN } else { 0 };
@@ -237,6 +200,67 @@ pub(crate) fn physical(
     };
     let heap = Heap::new(begin, Some(end), limit);
     Ok(Some(Placing { schema, layout, heap, tables, moved, stem }))
+}
+
+/// Puts what a file with chunks says of them as a whole into its attributes; gives who it is, and the stem of the names
+/// of its sub-files, if it has any. What there is stays what it is.
+fn describe(
+    file: &mut Schema,
+    before: Option<(&Header, Option<&Chunked>, u64)>,
+    fresh: Fresh,
+    has_records: bool,
+) -> std::result::Result<(u64, Option<String>), SchemaError> {
+    put_heap(file, 0)?;
+    if has_records {
+        // Where no chunked variable had records yet, those that there are were begun by others.
+        let begun = before.map(|(header, _, records)| begun_of(&header.schema).unwrap_or(records));
+        put_begun(file, begun.unwrap_or(0))?;
+    }
+    let in_header = before.map(|(header, _, _)| &header.schema);
+    let identity = in_header.and_then(identity_of).unwrap_or(fresh.identity);
+    put_identity(file, identity)?;
+    let writer = in_header.and_then(writer_of).or(fresh.writer).unwrap_or([b' '; WRITER_LEN]);
+    put_writer(file, &writer)?;
+    let stem = match before {
+        Some((header, Some(_), _)) => stem_of(&header.schema),
+        _ => fresh.stem,
+    };
+    if let Some(stem) = &stem {
+        put_stem(file, stem)?;
+    }
+    Ok((identity, stem))
+}
+
+/// Tables of new variables from byte `end` of the heap on, and where they end: all of their heads, so that they are
+/// read at once, then blocks. `refs` learns where the heads are.
+fn new_tables(
+    wanted: &[Wanted],
+    identity: u64,
+    mut end: u64,
+    refs: &mut [u64],
+) -> (Vec<NewTable>, u64) {
+    let mut tables = Vec::new();
+    for (w, refs) in wanted.iter().zip(refs).filter(|(w, _)| w.is_new) {
+        let made_for = w.chunking.made_for(&w.anchor.dims);
+        let grid = &w.chunking.grid;
+        let count = match grid.has_records {
+            true => Block::entries(0, grid.per_group),
+            false => grid.per_group,
+        };
+        *refs = end;
+        end = end.saturating_add(room_for(TableHead::bytes(&made_for)));
+        tables.push(NewTable {
+            seal: Seal::new(identity, VarId(w.number)),
+            at: *refs,
+            head: TableHead { first: 0, made_for },
+            block: Block { first: 0, count: count.max(1), next: 0 },
+        });
+    }
+    for table in &mut tables {
+        table.head.first = end;
+        end = end.saturating_add(room_for(Block::bytes(table.block.count)));
+    }
+    (tables, end)
 }
 
 /// Room for a new variable before traditional records: half of it, or of one group. When that is

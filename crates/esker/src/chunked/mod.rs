@@ -6,6 +6,7 @@
 
 mod begun;
 mod commit;
+mod decode;
 mod deferred;
 mod define;
 mod encode;
@@ -49,7 +50,7 @@ pub(crate) use space::{ChunkId, Space};
 pub use stored::StoredChunk;
 pub(crate) use tables::{Chain, HeapFile};
 
-use self::read::Cache;
+use self::decode::Cache;
 use crate::base::Base;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};

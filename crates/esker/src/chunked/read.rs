@@ -1,19 +1,16 @@
 //! Reading: chunks are decoded once, and what requests want is taken out of them.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use esker_comm::Communicator;
-use esker_format::chunked::Entry;
 
+use super::Chunked;
+use super::decode::Cache;
 use super::deferred::OwnPuts;
 use super::over::Overlay;
 use super::owners::{self, Assigned, Chunks};
-use super::tables::Trouble;
 use super::wait::Planned;
-use super::{ChunkId, Chunked};
 use crate::comb::Comb;
 use crate::dataset::Dataset;
 use crate::engine::detach_extents;
@@ -36,75 +33,6 @@ enum Over<'d> {
     Logs(Overlay),
     /// What it has put itself.
     Own(OwnPuts<'d>),
-}
-
-/// The values of a chunk, in external form.
-type Decoded = Arc<Vec<u8>>;
-
-/// Chunks that were decoded lately.
-#[derive(Debug, Default)]
-pub(crate) struct Cache {
-    chunks: HashMap<ChunkId, Kept>,
-    /// By when they were used.
-    order: BTreeMap<u64, ChunkId>,
-    memory: u64,
-    clock: u64,
-}
-
-#[derive(Debug)]
-struct Kept {
-    /// What the table said then: a chunk that was written since is another one. (It may be in the same
-    /// place and have the same checksum, which for data that end with their own is a constant, so
-    /// that whoever writes forgets all.)
-    entry: Entry,
-    values: Decoded,
-    used: u64,
-}
-
-impl Cache {
-    /// Memory of a chunk, with what it takes to keep it.
-    fn memory_of(values: &Decoded) -> u64 {
-        values.len() as u64 + 400
-    }
-
-    fn get(&mut self, id: ChunkId, entry: &Entry) -> Option<Decoded> {
-        self.clock += 1;
-        let kept = self.chunks.get_mut(&id).filter(|kept| kept.entry == *entry)?;
-        self.order.remove(&kept.used);
-        self.order.insert(self.clock, id);
-        kept.used = self.clock;
-        Some(kept.values.clone())
-    }
-
-    /// Keeps a chunk; what it takes the place of goes to `gone`.
-    fn put(
-        &mut self,
-        (id, entry): (ChunkId, Entry),
-        values: &Decoded,
-        most: u64,
-        gone: &mut Vec<Decoded>,
-    ) {
-        let bytes = Cache::memory_of(values);
-        if bytes > most / 2 {
-            return;
-        }
-        self.clock += 1;
-        let kept = Kept { entry, values: values.clone(), used: self.clock };
-        self.order.insert(self.clock, id);
-        if let Some(old) = self.chunks.insert(id, kept) {
-            self.order.remove(&old.used);
-            self.memory -= Cache::memory_of(&old.values);
-            gone.push(old.values);
-        }
-        self.memory += bytes;
-        while self.memory > most {
-            let Some((_, oldest)) = self.order.pop_first() else { break };
-            if let Some(old) = self.chunks.remove(&oldest) {
-                self.memory -= Cache::memory_of(&old.values);
-                gone.push(old.values);
-            }
-        }
-    }
 }
 
 impl Chunked {
@@ -183,117 +111,6 @@ impl Dataset {
             // Reads in the background begin anew, too.
             self.reading = Mutex::default();
         }
-    }
-
-    /// Decodes these chunks, by address, all in memory; `keep` puts them into the cache.
-    fn decode_all(
-        &self,
-        chunked: &Chunked,
-        units: &[u64],
-        (threads, keep): (usize, bool),
-        report: &mut Report,
-    ) -> Result<Vec<Decoded>> {
-        let clock = Instant::now();
-        let mut ids = Vec::with_capacity(units.len());
-        for unit in units {
-            ids.push(chunked.space.chunk_at(*unit).ok_or(Error::Garbled)?.0);
-        }
-        let Some(first) = ids.first() else { return Ok(Vec::new()) };
-        let tables = self.tables_of(chunked, first.var)?;
-        let heap = chunked.heap_in(&*tables);
-        let mut entries: Vec<Option<Entry>> = vec![None; ids.len()];
-        let mut order: Vec<usize> = (0..ids.len()).collect();
-        order.sort_by_key(|i| ids[*i]);
-        for group in order.chunk_by(|a, b| ids[*a].var == ids[*b].var) {
-            let Some(first) = group.first() else { continue };
-            let numbers: Vec<u64> = group.iter().map(|i| ids[*i].number).collect();
-            let found = chunked.of_chunk(ids[*first])?.entries(heap, &numbers);
-            let found = found.map_err(|t| self.trouble(ids[*first].var, t))?;
-            group.iter().zip(found).for_each(|(i, entry)| entries[*i] = entry);
-        }
-        let most = self.base.hints.chunk_cache;
-        let mut out: Vec<Option<Decoded>> = vec![None; ids.len()];
-        let mut fills: HashMap<usize, Decoded> = HashMap::new();
-        let mut todo: Vec<usize> = Vec::new();
-        for (i, (id, entry)) in ids.iter().zip(&entries).enumerate() {
-            match entry {
-                None => {
-                    let filled = fills.entry(id.var.0);
-                    let fill = match filled {
-                        std::collections::hash_map::Entry::Occupied(o) => o.into_mut(),
-                        std::collections::hash_map::Entry::Vacant(v) => {
-                            let mut values = Vec::new();
-                            chunked.of_chunk(*id)?.chunking.fill_chunk(&mut values);
-                            v.insert(Arc::new(values))
-                        }
-                    };
-                    out[i] = Some(fill.clone());
-                }
-                Some(entry) => {
-                    let mut cache = chunked.cache.lock().unwrap_or_else(PoisonError::into_inner);
-                    out[i] = cache.get(*id, entry);
-                    if out[i].is_none() {
-                        todo.push(i);
-                    }
-                }
-            }
-        }
-        let next = AtomicUsize::new(0);
-        let failed: Mutex<Option<(usize, Trouble)>> = Mutex::new(None);
-        let decoded: Vec<OnceLock<Decoded>> = todo.iter().map(|_| OnceLock::new()).collect();
-        let work = || {
-            let mut scratch = chunked.take_scratch();
-            let mut stored = Vec::new();
-            loop {
-                let n = next.fetch_add(1, Ordering::Relaxed);
-                let Some(i) = todo.get(n) else { break };
-                let (Some(entry), Ok(var)) = (&entries[*i], chunked.of_chunk(ids[*i])) else {
-                    break;
-                };
-                let mut values = chunked.take_buffer();
-                let memory = (&mut stored, &mut scratch);
-                match var.decode(heap, ids[*i].number, entry, &mut values, memory) {
-                    Ok(()) => drop(decoded[n].set(Arc::new(values))),
-                    Err(trouble) => {
-                        let mut failed = failed.lock().unwrap_or_else(PoisonError::into_inner);
-                        // The first in order, whichever thread was faster.
-                        if failed.as_ref().is_none_or(|(first, _)| n < *first) {
-                            *failed = Some((n, trouble));
-                        }
-                    }
-                }
-            }
-            chunked.give_scratch(scratch);
-        };
-        let threads = threads.min(todo.len());
-        match threads {
-            0 => {}
-            1 => work(),
-            _ => std::thread::scope(|scope| {
-                (1..threads).for_each(|_| drop(scope.spawn(work)));
-                work();
-            }),
-        }
-        if let Some((n, trouble)) = failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            return Err(self.trouble(ids[todo[n]].var, trouble));
-        }
-        let mut cache = chunked.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut gone = Vec::new();
-        for (i, values) in todo.iter().zip(decoded) {
-            let (Some(values), Some(entry)) = (values.into_inner(), entries[*i]) else {
-                return Err(Error::Garbled);
-            };
-            if keep {
-                cache.put((ids[*i], entry), &values, most, &mut gone);
-            }
-            report.reads += 1;
-            report.bytes_read += entry.size;
-            out[*i] = Some(values);
-        }
-        drop(cache);
-        gone.into_iter().for_each(|values| chunked.give_buffer(values));
-        report.phases.read += clock.elapsed();
-        out.into_iter().map(|values| values.ok_or(Error::Garbled)).collect()
     }
 
     /// Reads requests of chunked variables, by this rank alone.
