@@ -98,7 +98,7 @@ fn copy_range(
 }
 
 /// A variable's bytes in a record of the old and of the new layout.
-struct Piece {
+struct Moved {
     from: Option<u64>,
     to: u64,
     bytes: u64,
@@ -120,14 +120,14 @@ fn copy_records(
         _ => return Ok(()),
     };
     let (old_size, new_size) = (old.layout.record_size, header.layout.record_size);
-    let pieces: Vec<Piece> = header
+    let pieces: Vec<Moved> = header
         .vars()
         .filter(|(_, var, _)| header.schema.is_record(var))
         .map(|(id, var, place)| {
             let from = old.layout.places.get(id.0).map(|p| p.begin - old_begin);
             let wanted = from.is_none() && fills.get(id.0).copied().unwrap_or(false);
             let fill = wanted.then(|| values::fill_bytes(var));
-            Piece { from, to: place.begin - new_begin, bytes: place.bytes, fill }
+            Moved { from, to: place.begin - new_begin, bytes: place.bytes, fill }
         })
         .collect();
     if new_size.max(old_size) > turn.at_once {
@@ -168,7 +168,7 @@ fn copy_records(
 fn copy_large_records(
     before: &Before,
     header: &Header,
-    pieces: &[Piece],
+    pieces: &[Moved],
     to: &dyn File,
     turn: Turn,
 ) -> Result<()> {

@@ -67,7 +67,7 @@ pub struct TableBlock {
 }
 
 /// A chunk or a block, in the heap.
-struct Piece {
+struct Occupied {
     var: VarId,
     file: u32,
     place: u64,
@@ -83,7 +83,7 @@ struct Examination<'d> {
     /// Where the heap ends, from its beginning.
     end: u64,
     faults: Vec<ChunkFault>,
-    pieces: Vec<Piece>,
+    pieces: Vec<Occupied>,
     /// Of data files, as far as they are known.
     lengths: HashMap<u32, u64>,
 }
@@ -242,14 +242,14 @@ impl Examination<'_> {
         let (chunks, seal) = (found.grid().chunks(records), found.chain().seal());
         let (place, len) = found.chain().head();
         let end = place.saturating_add(len);
-        self.pieces.push(Piece { var, file: 0, place, end, chunk: None });
+        self.pieces.push(Occupied { var, file: 0, place, end, chunk: None });
         for known in &blocks {
             let end = known.at.saturating_add(Block::bytes(known.block.count));
             let place = (0, known.at, end);
             if self.lies_wrong(var, None, place, self.end, "a block of its chunk table") {
                 continue;
             }
-            self.pieces.push(Piece { var, file: 0, place: known.at, end, chunk: None });
+            self.pieces.push(Occupied { var, file: 0, place: known.at, end, chunk: None });
             self.entries(var, (known, seal), chunks)?;
         }
         Ok(())
@@ -339,7 +339,7 @@ impl Examination<'_> {
         let end = entry.place.saturating_add(entry.size);
         if !self.lies_wrong(var, Some(chunk), (file, entry.place, end), limit, &thing) {
             let chunk = Some((chunk, entry));
-            self.pieces.push(Piece { var, file, place: entry.place, end, chunk });
+            self.pieces.push(Occupied { var, file, place: entry.place, end, chunk });
         }
         Ok(())
     }
@@ -347,7 +347,7 @@ impl Examination<'_> {
     /// Things that lie in the same bytes.
     fn overlaps(&mut self) {
         self.pieces.sort_by_key(|piece| (piece.file, piece.place, piece.end));
-        let name = |piece: &Piece| {
+        let name = |piece: &Occupied| {
             let schema = &self.dataset.header.schema;
             let var = schema.variable(piece.var).map_or("", |v| &*v.name);
             match piece.chunk {

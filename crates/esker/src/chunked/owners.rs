@@ -22,7 +22,7 @@ const TOLD_TO_ALL: u64 = 16 << 10;
 
 /// A chunk that this rank has something of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Mine {
+pub(crate) struct Access {
     pub(crate) address: u64,
     pub(crate) owner: usize,
     pub(crate) round: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Mine {
 #[derive(Debug, Default)]
 pub(crate) struct Assigned {
     /// The chunks that this rank has something of, by address.
-    pub(crate) mine: Vec<Mine>,
+    pub(crate) mine: Vec<Access>,
     /// The chunks that it owns, by round and address.
     pub(crate) owned: Vec<Vec<u64>>,
     /// Rounds that any rank needs.
@@ -67,8 +67,8 @@ impl<'a> Chunks<'a> {
     pub(super) fn of_round(&self, round: u64) -> Vec<Unit> {
         let all = self.assigned.mine.iter().zip(self.touched);
         let here = all.filter(|(mine, _)| mine.round == round);
-        let unit = |(mine, (_, bytes)): (&Mine, &(u64, u64))| {
-            let Mine { address: start, owner, .. } = *mine;
+        let unit = |(mine, (_, bytes)): (&Access, &(u64, u64))| {
+            let Access { address: start, owner, .. } = *mine;
             Unit { owner, start, end: start + self.bytes_of(start), bytes: *bytes }
         };
         here.map(unit).collect()
@@ -102,7 +102,7 @@ pub(crate) fn assign(
         let owned = in_rounds(owned, buffer, bytes_of);
         let rounds = owned.len() as u64;
         let of_round = |(round, list): (usize, &Vec<u64>)| {
-            let one = move |a: &u64| Mine { address: *a, owner: 0, round: round as u64 };
+            let one = move |a: &u64| Access { address: *a, owner: 0, round: round as u64 };
             list.iter().map(one).collect::<Vec<_>>()
         };
         let mine = owned.iter().enumerate().flat_map(of_round).collect();
@@ -159,6 +159,18 @@ pub(crate) fn assign(
     owned.sort_unstable();
     askers.sort_unstable();
     let owned = in_rounds(owned, buffer, bytes_of);
+    let found = tell(comm, &owned, &askers)?;
+    let same = found.iter().map(|m| m.address).eq(mine.iter().map(|(address, _)| *address));
+    if !same {
+        return Err(Error::Garbled);
+    }
+    let rounds = comm.max_u64(owned.len() as u64)?;
+    let owners = comm.sum_u64(u64::from(!owned.is_empty()))?;
+    Ok(Assigned { mine: found, owned, rounds, owners, whole: false })
+}
+
+/// Owners tell those who ask for their chunks in which round each is; gives what this rank is told. Collective.
+fn tell(comm: &dyn Communicator, owned: &[Vec<u64>], askers: &[(u64, u64)]) -> Result<Vec<Access>> {
     let mut letters = Letters::default();
     let mut next = askers.iter().peekable();
     for (round, list) in owned.iter().enumerate() {
@@ -168,26 +180,18 @@ pub(crate) fn assign(
             }
         }
     }
-    let mut found: Vec<Mine> = Vec::with_capacity(mine.len());
+    let mut found: Vec<Access> = Vec::new();
     for (owner, list) in letters.deliver(comm)? {
         let (pairs, rest) = list.as_chunks::<2>();
         if !rest.is_empty() {
             return Err(Error::Garbled);
         }
-        found.extend(pairs.iter().map(|[address, round]| Mine {
-            address: *address,
-            owner,
-            round: *round,
-        }));
+        let access =
+            |[address, round]: &[u64; 2]| Access { address: *address, owner, round: *round };
+        found.extend(pairs.iter().map(access));
     }
     found.sort_unstable();
-    let same = found.iter().map(|m| m.address).eq(mine.iter().map(|(address, _)| *address));
-    if !same {
-        return Err(Error::Garbled);
-    }
-    let rounds = comm.max_u64(owned.len() as u64)?;
-    let owners = comm.sum_u64(u64::from(!owned.is_empty()))?;
-    Ok(Assigned { mine: found, owned, rounds, owners, whole: false })
+    Ok(found)
 }
 
 /// Every rank hears of all accesses and decides as one home would. Collective.
@@ -233,7 +237,7 @@ fn assign_few(
             }
         }
         if accesses.iter().any(|(rank, _)| *rank as usize == comm.rank()) {
-            assigned.mine.push(Mine { address, owner, round });
+            assigned.mine.push(Access { address, owner, round });
         }
     }
     assigned.owners = filled.len() as u64;

@@ -154,7 +154,7 @@ impl Space {
         for d in (1..slab.count.len()).rev() {
             element_steps[d - 1] = element_steps[d] * slab.count[d];
         }
-        let parts: Vec<Vec<Part>> = (0..slab.count.len()).map(|d| parts(grid, slab, d)).collect();
+        let parts: Vec<Vec<Along>> = (0..slab.count.len()).map(|d| parts(grid, slab, d)).collect();
         let lens: Vec<u64> = parts.iter().map(|list| list.len() as u64).collect();
         let mut at = vec![0; parts.len()];
         let mut any = false;
@@ -197,7 +197,7 @@ impl Space {
 }
 
 /// What a hyperslab has of the chunks with one index in one dimension.
-struct Part {
+struct Along {
     chunk: u64,
     /// The first index within the chunk.
     from: u64,
@@ -206,7 +206,7 @@ struct Part {
     skipped: u64,
 }
 
-fn parts(grid: &Grid, slab: &Slab<'_>, d: usize) -> Vec<Part> {
+fn parts(grid: &Grid, slab: &Slab<'_>, d: usize) -> Vec<Along> {
     let (len, stride) = (grid.chunk[d], slab.stride_of(d));
     let mut parts = Vec::new();
     let mut skipped = 0;
@@ -215,7 +215,7 @@ fn parts(grid: &Grid, slab: &Slab<'_>, d: usize) -> Vec<Part> {
         let chunk = index / len;
         let room = ((chunk + 1) * len - index).div_ceil(stride);
         let count = room.min(slab.count[d] - skipped);
-        parts.push(Part { chunk, from: index - chunk * len, count, skipped });
+        parts.push(Along { chunk, from: index - chunk * len, count, skipped });
         skipped += count;
     }
     parts

@@ -27,7 +27,7 @@ const MANY: u64 = 1 << 16;
 /// A part of a selection: indices of the dimensions before the map's, and the elements of the
 /// question that each of them has. Hyperslabs that follow each other at one index are one part.
 #[derive(Debug)]
-struct Part {
+struct OuterSlab {
     outer: Outer,
     base: u64,
     elements: u64,
@@ -233,7 +233,7 @@ impl Dataset {
 /// What a selection is in a map.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    parts: Vec<Part>,
+    parts: Vec<OuterSlab>,
     /// Cut where the parts are.
     pieces: Vec<Piece>,
     /// How many hyperslabs the selection has.
@@ -347,7 +347,7 @@ impl<'a> Placing<'a> {
     fn place_all(&mut self, answer: &Answer) -> Result<(), Refused> {
         let mut rest = &answer.pieces[..];
         for part in &answer.parts {
-            let Part { base, elements, .. } = *part;
+            let OuterSlab { base, elements, .. } = *part;
             let end = rest.partition_point(|piece| piece.element < base + elements);
             let (here, later) = rest.split_at(end);
             rest = later;
@@ -357,8 +357,8 @@ impl<'a> Placing<'a> {
     }
 
     /// The hyperslabs of a selection, each in two: before the map's dimensions, and in them.
-    fn parts(&self, selection: &Selection) -> Result<(Vec<Part>, SlabList), SelectionError> {
-        let mut parts: Vec<Part> = Vec::new();
+    fn parts(&self, selection: &Selection) -> Result<(Vec<OuterSlab>, SlabList), SelectionError> {
+        let mut parts: Vec<OuterSlab> = Vec::new();
         let mut slabs = SlabList::new(self.shape.len() - self.outer);
         let mut base = 0u64;
         selection.each_within::<SelectionError>(
@@ -386,7 +386,7 @@ impl<'a> Placing<'a> {
                             count: outer_count.to_vec(),
                             stride: stride(0).take(self.outer).collect(),
                         };
-                        parts.push(Part { outer, base, elements });
+                        parts.push(OuterSlab { outer, base, elements });
                     }
                 }
                 base = end;
@@ -522,7 +522,7 @@ impl<'a> Placing<'a> {
 }
 
 /// Cuts settled pieces where one part ends and the next begins.
-fn split(pieces: Vec<Piece>, parts: &[Part]) -> Vec<Piece> {
+fn split(pieces: Vec<Piece>, parts: &[OuterSlab]) -> Vec<Piece> {
     let mut borders = parts.iter().skip(1).map(|part| part.base).peekable();
     if borders.peek().is_none() {
         return pieces;

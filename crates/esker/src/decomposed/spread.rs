@@ -30,9 +30,9 @@ pub(crate) struct Spread {
     groups: Groups,
     /// Where the dataset's header ends.
     header_len: u64,
-    fixed: Vec<Part>,
+    fixed: Vec<SpreadVar>,
     /// Begins are counted from the beginning of a record.
-    record: Vec<Part>,
+    record: Vec<SpreadVar>,
     whole: Records,
     main_records: Records,
     header: Header,
@@ -61,7 +61,7 @@ impl Records {
 
 /// A variable, or one record of it.
 #[derive(Debug)]
-struct Part {
+struct SpreadVar {
     begin: u64,
     bytes: u64,
     place: Place,
@@ -120,9 +120,9 @@ impl Spread {
             match header.schema.is_record(variable) {
                 true => {
                     let begin = at.begin - whole.begin.min(at.begin);
-                    record.push(Part { begin, bytes: at.bytes, place });
+                    record.push(SpreadVar { begin, bytes: at.bytes, place });
                 }
-                false => fixed.push(Part { begin: at.begin, bytes: at.bytes, place }),
+                false => fixed.push(SpreadVar { begin: at.begin, bytes: at.bytes, place }),
             }
         }
         fixed.sort_by_key(|part| part.begin);
