@@ -117,10 +117,14 @@ impl Burst {
         self.seen = Mutex::default();
     }
 
-    /// Whether what it shows underneath the logs is this file.
-    pub(crate) fn is_before(&self, file: &Arc<dyn File>) -> bool {
-        let under = self.view.as_ref().and_then(|view| view.under());
-        under.is_some_and(|under| Arc::ptr_eq(under, file))
+    /// Whether what it shows underneath the logs is this file, with variables in these places. (A file without
+    /// records gets more room for chunks in its place.)
+    pub(crate) fn is_before(&self, file: &Arc<dyn File>, header: &Header) -> bool {
+        let same = |view: &Arc<View>| {
+            let under = view.under().is_some_and(|under| Arc::ptr_eq(under, file));
+            under && view.state().header().layout == header.layout
+        };
+        self.view.as_ref().is_some_and(same)
     }
 
     fn pairs(&mut self) -> &mut Vec<Pair> {

@@ -172,7 +172,8 @@ impl Dataset {
     /// Puts logs that were apart before the file again, which may be another one now.
     pub(crate) fn rejoin(&mut self, burst: Option<Box<Burst>>) {
         self.burst = burst;
-        if let Some(burst) = self.burst.as_mut().filter(|b| !b.is_before(&self.file)) {
+        if let Some(burst) = self.burst.as_mut().filter(|b| !b.is_before(&self.file, &self.header))
+        {
             burst.stands_before(&self.base, &self.file, &self.header, self.chunked.as_deref());
         }
     }

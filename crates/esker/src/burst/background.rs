@@ -146,9 +146,9 @@ impl Dataset {
         let AfterChunks { file, renamed, header, mut chunked, lock } = after;
         self.lock = lock;
         chunked.land();
-        match Arc::ptr_eq(&file, &self.file) {
+        // Room for chunks has moved everything, to another file or within this one.
+        match Arc::ptr_eq(&file, &self.file) && header.layout == self.header.layout {
             true => self.header = header,
-            // Room for chunks has moved everything.
             false => self.file_moved(file, renamed, header),
         }
         self.chunked = Some(chunked);

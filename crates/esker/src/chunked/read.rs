@@ -185,7 +185,7 @@ impl Dataset {
         together: &ForUnits,
         report: &mut Report,
     ) -> Result<()> {
-        let Some(chunked) = self.chunked.as_ref().filter(|_| together.read > 0) else {
+        let Some(chunked) = self.chunked.as_ref().filter(|_| together.wanted > 0) else {
             return Ok(());
         };
         let comm = &*self.base.comm;

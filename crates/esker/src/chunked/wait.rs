@@ -96,7 +96,8 @@ impl Dataset {
         let is_root = self.base.is_root() && self.base.writable;
         let sole = if is_root { self.require_sole() } else { Ok(()) };
         let refused = sole.is_err().into();
-        let read = reads.units.len() as u64;
+        // A read of nothing is one, too: what ranks have in logs has to be in the file afterwards.
+        let read = (reads.units.len() as u64).max(u64::from(!gets.is_empty()));
         let mine = ForUnits { refused, read, whole, wanted, ..writes.to_write(puts) };
         let moved = self.move_together_classic(others, mine, ready).and_then(|together| {
             let mut report = self.report;

@@ -194,6 +194,11 @@ impl State {
         state
     }
 
+    /// The header of the file that is seen.
+    pub(crate) fn header(&self) -> &Header {
+        &self.header
+    }
+
     /// The dataset has this header now.
     pub(crate) fn set_header(&mut self, header: Header) {
         self.header = header;
