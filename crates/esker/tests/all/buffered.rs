@@ -157,6 +157,49 @@ fn chunks_are_in_the_log_until_a_flush_and_the_writer_sees_them() {
     assert!(!bb.exists());
 }
 
+/// A file without records makes room for chunks where it is: nothing has to be copied. What a rank reads alone, its
+/// log over the file, must know of it, whether the flush was waited for or not.
+#[test]
+fn room_for_chunks_in_the_same_file_is_seen_through_the_log() {
+    for background in [false, true] {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, bb) = (dir.path().join("run.nc"), dir.path().join("bb"));
+        let options = CreateOptions::new().hints(hints(&bb, &[("esker_chunk_room", "64")]));
+        let mut def = Dataset::create(&path, options).unwrap();
+        let time = def.add_dim("time", DimLen::Unlimited).unwrap();
+        let x = def.add_dim("x", DimLen::Fixed(500)).unwrap();
+        let t = def.add_var("t", ExternalType::Int, &[time, x]).unwrap();
+        let c = def.add_var("c", ExternalType::Double, &[time, x]).unwrap();
+        def.set_chunks(c, &[1, 500]).unwrap();
+        let mut ds = def.enddef().unwrap();
+        let begin = ds.header().layout.record_begin;
+        let (values, whole) =
+            ((0..1000).collect::<Vec<i32>>(), Selection::slab(&[0, 0], &[2, 500]));
+        ds.put_all(t, &whole, &values).unwrap();
+        ds.put_all(c, &whole, &vec![2.5; 1000]).unwrap();
+        match background {
+            true => {
+                let token = ds.flush_start().unwrap();
+                ds.flush_wait(token).unwrap();
+            }
+            false => ds.flush().unwrap(),
+        }
+        assert!(
+            ds.header().layout.record_begin > begin,
+            "nothing has moved: the test tests nothing"
+        );
+        // So that there is something in the log.
+        ds.put(t, &Selection::slab(&[1, 7], &[1, 1]), &[-1]).unwrap();
+        let mut expected = values.clone();
+        expected[507] = -1;
+        assert_eq!(ds.get::<i32>(t, &Selection::all()).unwrap(), expected, "{background}");
+        ds.close().unwrap();
+        let ds = Dataset::open(&path).unwrap();
+        assert_eq!(ds.get::<i32>(t, &Selection::all()).unwrap(), expected);
+        assert_eq!(ds.get::<f64>(c, &Selection::all()).unwrap(), vec![2.5; 1000]);
+    }
+}
+
 #[test]
 fn a_flush_encodes_each_chunk_once() {
     let dir = tempfile::tempdir().unwrap();
