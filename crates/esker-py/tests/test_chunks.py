@@ -165,6 +165,25 @@ def test_records_are_appended_and_changed(path):
     assert esker.check(path, read_data=True)
 
 
+def test_fewer_records_than_were_begun_are_a_warning(path, tmp_path):
+    with esker.create(path) as ds:
+        dims = grid(ds)
+        ds.create_variable("v", "f8", dims, chunks={"time": 1, "y": 9, "x": 36})
+        ds["v"][0:3] = np.ones((3, 18, 36))
+    whole = bytearray(path.read_bytes())
+    assert whole[11] == 3
+    whole[11] = 2
+    path.write_bytes(whole)
+    with pytest.warns(UserWarning, match="counts 2 records, but 3 were begun"):
+        ds = esker.open(path)
+    with ds:
+        np.testing.assert_array_equal(ds["v"][:], np.ones((2, 18, 36)))
+    with pytest.warns(UserWarning, match="counts 2 records, but 3 were begun"):
+        esker.convert(path, tmp_path / "other.nc")
+    found = [finding.code for finding in esker.check(path).findings]
+    assert "records-begun" in found and esker.check(path).valid
+
+
 def test_a_damaged_chunk_is_named(path):
     with esker.create(path) as ds:
         ds.create_dimension("x", 4000)

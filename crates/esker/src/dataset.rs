@@ -19,8 +19,9 @@ use crate::chunked::{Chunked, classic_of, same_but_for_growth};
 use crate::commit::Committed;
 use crate::common::Common;
 use crate::container::{self, Container};
+use crate::credit::Credit;
 use crate::decomposed::{
-    Credit, DecompositionError, Groups, Maps, Spread, follow_renames, require_dataset,
+    DecompositionError, Groups, Maps, Spread, follow_renames, require_dataset,
 };
 use crate::define::{Before, Define, aligned};
 use crate::error::{Error, Result};

@@ -64,6 +64,8 @@ codes! {
     "streaming", "the part of a record at the end would have to go first",
         "the number of records was never written";
     "numrecs-unused", "it does no harm", "records are counted, but no variable has any";
+    "records-begun", "nobody knows whether they were whole: who opens the file for writing begins them anew",
+        "more records were begun than are counted: a kill, a loss of power, a writer at work, or a damaged number";
     "records-cut", "the values that are missing are nowhere else",
         "the file has fewer whole records than it says";
     "data-cut", "the values that are missing are nowhere else",
