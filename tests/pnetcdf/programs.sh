@@ -31,10 +31,12 @@ with_mpi() {
 # MPICH's ranks never give up a core while they wait, and with more ranks than cores a run takes many times as
 # long: a small library that is loaded first makes them yield, as OpenMPI's do.
 yielding() {
-  local library=$cache/mpich-yield.so
+  local library source=$root/crates/esker-bench/peers/mpich-yield.c
   mkdir -p "$cache"
+  # Its name has what it is made of: another checkout may have another one.
+  library=$cache/mpich-yield-$(cksum <"$source" | cut -d" " -f1).so
   if [ ! -e "$library" ]; then
-    mpicc.mpich -shared -fPIC -O1 -o "$library.$$" "$root/crates/esker-bench/peers/mpich-yield.c" -ldl &&
+    mpicc.mpich -shared -fPIC -O1 -o "$library.$$" "$source" -ldl &&
       mv "$library.$$" "$library" || return 0
   fi
   launch+=(-genv LD_PRELOAD "$library")
@@ -107,7 +109,9 @@ build() {
 # build in the meantime does not change it. ESKER_PNETCDF_PROFILE chooses cargo's profile.
 library() {
   local lib profile=${ESKER_PNETCDF_PROFILE:-test} folder
-  (cd "$root" && cargo build -q --profile "$profile" -p esker-capi)
+  # Said here: where this is called, the shell goes on after a failure, with the library of before.
+  (cd "$root" && cargo build -q --profile "$profile" -p esker-capi) ||
+    { say "our library cannot be built"; exit 1; }
   folder=$profile
   case $profile in dev | test) folder=debug ;; esac
   lib=$(mktemp -d "$cache/ours.XXXXXX")

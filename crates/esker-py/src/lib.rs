@@ -41,7 +41,7 @@ mod _esker {
     use super::handle::{Handle, create, open};
     #[pymodule_export]
     use super::tools::{
-        check, command, container_notes, convert, is_dataset, mpi_library, recover, refs, replay,
+        check, command, convert, is_dataset, mpi_library, reader_notes, recover, refs, replay,
     };
 
     use super::*;

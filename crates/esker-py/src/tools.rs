@@ -288,8 +288,8 @@ pub(crate) fn replay<'py>(
 
 /// What somebody who reads this dataset has to know.
 #[pyfunction]
-pub(crate) fn container_notes(py: Python<'_>, path: PathBuf) -> Vec<String> {
-    py.detach(|| esker::container_notes(&LocalStore, &path))
+pub(crate) fn reader_notes(py: Python<'_>, path: PathBuf) -> Vec<String> {
+    py.detach(|| esker::reader_notes(&LocalStore, &path))
 }
 
 /// Whether a path is something that can be opened, by its content: a classic file, a container, or a

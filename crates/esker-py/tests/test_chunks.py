@@ -165,6 +165,26 @@ def test_records_are_appended_and_changed(path):
     assert esker.check(path, read_data=True)
 
 
+def test_fewer_records_than_were_begun_are_a_warning(path, tmp_path):
+    with esker.create(path) as ds:
+        dims = grid(ds)
+        ds.create_variable("v", "f8", dims, chunks=(1, 9, 36))
+        ds["v"][0:3] = np.ones((3, 18, 36))
+    with open(path, "r+b") as file:
+        file.seek(11)
+        assert file.read(1) == b"\x03"
+        file.seek(11)
+        file.write(b"\x02")
+    with pytest.warns(UserWarning, match="counts 2 records, but 3 were begun"):
+        ds = esker.open(path)
+    with ds:
+        np.testing.assert_array_equal(ds["v"][:], np.ones((2, 18, 36)))
+    with pytest.warns(UserWarning, match="counts 2 records, but 3 were begun"):
+        esker.convert(path, tmp_path / "other.nc")
+    found = [finding.code for finding in esker.check(path).findings]
+    assert "records-begun" in found and esker.check(path).valid
+
+
 def test_a_damaged_chunk_is_named(path):
     with esker.create(path) as ds:
         ds.create_dimension("x", 4000)

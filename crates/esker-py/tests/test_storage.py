@@ -1,5 +1,7 @@
 """Decomposed variables, flush and tokens, recover and replay: values are those of NumPy arrays."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -133,3 +135,61 @@ def test_hints_store_variables_by_name(tmp_path):
         assert (v.chunks, v.filters) == ((3,), "shuffle zstd,3")
         assert (u.chunks, u.filters) == (None, None)
         np.testing.assert_array_equal(v[:], np.arange(7.0))
+
+
+FORKED = {
+    "chunked": ({}, {}),
+    "folder": ({"hints": {"esker_chunk_files": "rank"}}, {}),
+    "burst": ({"hints": {"nc_burst_buf": "enable"}}, None),
+    "container": ({"layout": "log"}, None),
+}
+
+
+def in_a_fork(work):
+    """Runs ``work`` in a forked process, and says what it gave or raised."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            said = str(work())
+        except BaseException as error:  # noqa: BLE001
+            said = f"{type(error).__name__}: {error}"
+        os.write(writing, said.encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        said = pipe.read().decode()
+    os.waitpid(child, 0)
+    return said
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
+@pytest.mark.filterwarnings("ignore:This process.*is multi-threaded:DeprecationWarning")
+@pytest.mark.parametrize("form", FORKED)
+def test_a_forked_process_does_not_write_what_its_parent_has_open(tmp_path, form):
+    options, chunks = FORKED[form]
+    if form == "burst":
+        options["hints"]["nc_burst_buf_dirname"] = str(tmp_path / "buffer")
+    path = tmp_path / "run.nc"
+    values = np.arange(4 * 5000, dtype="f8").reshape(4, 5000)
+    with esker.create(path, **options) as ds:
+        ds.create_dimension("t")
+        ds.create_dimension("x", 5000)
+        how = {} if chunks is None else {"chunks": (1, 2000), "filters": "zstd,1"}
+        v = ds.create_variable("v", "f8", ("t", "x"), **how)
+        v[0:2] = values[:2]
+
+        def write():
+            v[1:3] = -values[:2]
+
+        assert "forked" in in_a_fork(write)
+        assert "forked" in in_a_fork(ds.sync)
+        assert "forked" in in_a_fork(ds.close)
+        v[2] = values[2]
+        ds.sync()
+        assert in_a_fork(lambda: float(v[2, 7])) == str(values[2, 7])
+        assert "forked" in in_a_fork(write)
+        v[3] = values[3]
+    with esker.open(path) as ds:
+        np.testing.assert_array_equal(ds["v"][:], values)
+    assert esker.check(path, read_data=True)

@@ -43,7 +43,7 @@ pub struct Job {
     errors: JoinHandle<String>,
     start: Instant,
     told: tempfile::NamedTempFile,
-    _alone: MutexGuard<'static, ()>,
+    _alone: Option<MutexGuard<'static, ()>>,
 }
 
 /// What a job did.
@@ -126,6 +126,15 @@ impl Mpi {
     /// Starts groups of ranks, each with its program and words.
     pub fn start(&self, groups: &[(usize, &[&str])]) -> Job {
         let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        self.started(groups, Some(alone))
+    }
+
+    /// The same while another job of this test is under way, whose turn it shares.
+    pub fn start_beside(&self, _other: &Job, groups: &[(usize, &[&str])]) -> Job {
+        self.started(groups, None)
+    }
+
+    fn started(&self, groups: &[(usize, &[&str])], alone: Option<MutexGuard<'static, ()>>) -> Job {
         let mut command = Command::new(&self.mpiexec);
         command.args(&self.arguments);
         for (i, (ranks, words)) in groups.iter().enumerate() {

@@ -396,7 +396,7 @@ impl Dataset {
         layout: MemoryLayout,
         elements: usize,
     ) -> Result<RequestId> {
-        self.base.require_writable("write")?;
+        self.require_writable("write")?;
         let file_var = self.file_var(var)?;
         let purpose = Purpose::Write { elements: elements as u64 };
         let checked = self.check_write(file_var, selection, purpose)?;

@@ -16,7 +16,7 @@ impl Dataset {
         &mut self,
         change: impl FnOnce(&mut Schema) -> std::result::Result<(), SchemaError>,
     ) -> Result<()> {
-        self.base.require_writable("change attributes")?;
+        self.require_writable("change attributes")?;
         let path = self.base.path.clone();
         if self.numbering.is_some() {
             let why = "attributes of a dataset whose ranks defined different things are changed in define mode";

@@ -40,6 +40,8 @@ pub(crate) struct Base {
     pub(crate) notes: Vec<String>,
     /// Whether rank 0 has made the file lately.
     pub(crate) young: Arc<Young>,
+    /// The process that opened the dataset: one that was forked from it has all of this too.
+    process: u32,
 }
 
 impl Base {
@@ -66,6 +68,7 @@ impl Base {
             blobs,
             notes: Vec::new(),
             young: Arc::default(),
+            process: std::process::id(),
         })
     }
 
@@ -159,6 +162,25 @@ impl Base {
             return Ok(());
         }
         Err(Error::ReadOnly { path: self.path.clone(), what })
+    }
+
+    /// Whether this is the process that opened the dataset, and none that was forked from it.
+    pub(crate) fn is_own_process(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    /// Fails in a forked process, for datasets that have one writer: what both believe to know of room, logs and
+    /// versions would be true for neither. (The lock is of the open file, which both have.)
+    pub(crate) fn require_own_process(&self) -> Result<()> {
+        if self.is_own_process() {
+            return Ok(());
+        }
+        let why = format!(
+            "this process was forked from the one that has it open for writing (process {}), and it has one writer \
+             at a time: write in that one, or open it again here when that one has closed it",
+            self.process
+        );
+        Err(Error::Writers { path: self.path.clone(), why })
     }
 
     /// The journal beside the file, if there is a whole one, and which header the file has.

@@ -322,6 +322,7 @@ impl Dataset {
         if self.burst.is_none() {
             return self.complete_puts();
         }
+        self.base.require_own_process()?;
         self.land()?;
         // Reads in the background look at what is cut then.
         self.io.drain();

@@ -15,7 +15,8 @@ use crate::burst::Burst;
 use crate::chunked::{Chunked, same_but_for_growth};
 use crate::commit::Committed;
 use crate::container::Container;
-use crate::decomposed::{Credit, Groups, Maps, Spread};
+use crate::credit::Credit;
+use crate::decomposed::{Groups, Maps, Spread};
 use crate::define::{Before, Define};
 use crate::error::{Error, Result};
 use crate::fill::{fill_range, fill_records};
@@ -414,14 +415,14 @@ impl Dataset {
 
     /// Makes the records that any rank has made known to everyone, and to the file. Collective.
     pub fn sync_records(&mut self) -> Result<()> {
-        self.base.require_writable("count records")?;
+        self.require_writable("count records")?;
         self.settle()
     }
 
     /// Writes the variable's fill value over one record of it, which comes into being if need
     /// be. Collective.
     pub fn fill_record(&mut self, var: VarId, record: u64) -> Result<()> {
-        self.base.require_writable("fill")?;
+        self.require_writable("fill")?;
         self.flush()?;
         self.forget_uncounted()?;
         let id = self.file_var(var)?;
@@ -515,7 +516,7 @@ impl Dataset {
 
     /// Goes back to define mode. Collective.
     pub fn redef(mut self) -> Result<Define> {
-        self.base.require_writable("redefine")?;
+        self.require_writable("redefine")?;
         if self.spread.is_some() {
             let why = "the definitions of a dataset with sub-files are final: `esker copy` makes one file of it";
             return Err(Error::NotAlike { path: self.base.path.clone(), why });
@@ -532,8 +533,24 @@ impl Dataset {
         Ok(Define::redefine(self.base, before, burst, self.numbering, self.fills, graphs))
     }
 
+    /// Fails if this dataset cannot be written, or not by this process.
+    pub(crate) fn require_writable(&self, what: &'static str) -> Result<()> {
+        self.base.require_writable(what)?;
+        self.require_own_process()
+    }
+
+    /// Fails in a process that was forked from the writer of a dataset that has one.
+    fn require_own_process(&self) -> Result<()> {
+        let logs = self.container.is_some() || self.burst.is_some();
+        match logs || self.chunked.is_some() || self.spread.is_some() {
+            true => self.base.require_own_process(),
+            false => Ok(()),
+        }
+    }
+
     /// Brings the file to where this dataset is. Collective.
     fn settle(&mut self) -> Result<()> {
+        self.require_own_process()?;
         match self.burst {
             Some(_) => self.flush(),
             None => {

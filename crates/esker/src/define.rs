@@ -534,6 +534,7 @@ impl Define {
 
     /// The definition of all ranks, committed, and what it did for graphs.
     fn commit(&mut self) -> Result<(Defined, Placed)> {
+        self.base.require_own_process()?;
         if let Some(groups) = &mut self.groups {
             groups.rename();
         }
@@ -689,6 +690,10 @@ impl Define {
 
 impl Drop for Define {
     fn drop(&mut self) {
+        if !self.base.is_own_process() {
+            // It is the definition of the process that this one was forked from.
+            return;
+        }
         // Nothing of a definition that was not committed stays: the draft goes by itself. A failure to
         // remove an empty file is not worth an error.
         if let Some(path) = &self.placeholder {

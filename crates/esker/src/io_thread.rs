@@ -26,6 +26,14 @@ type Job = Box<dyn FnOnce() + Send>;
 struct Running {
     jobs: mpsc::Sender<Job>,
     thread: JoinHandle<()>,
+    /// A process that was forked has this, but not the thread.
+    process: u32,
+}
+
+impl Running {
+    fn is_here(&self) -> bool {
+        self.process == std::process::id()
+    }
 }
 
 impl IoThread {
@@ -68,7 +76,9 @@ impl IoThread {
 
     /// Waits until everything that was begun is over.
     pub fn drain(&self) {
-        let is_running = self.running.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_running = running.as_ref().is_some_and(Running::is_here);
+        drop(running);
         if is_running {
             let _ = self.start(|| Ok::<(), ()>(())).wait();
         }
@@ -76,7 +86,9 @@ impl IoThread {
 
     fn hand_over(&self, job: Job) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        if running.is_none() {
+        if !running.as_ref().is_some_and(Running::is_here) {
+            // Nobody can wait for a thread of another process, or tell it that there is no more work.
+            std::mem::forget(running.take());
             *running = self.spawn();
         }
         let refused = match &*running {
@@ -94,14 +106,18 @@ impl IoThread {
         let (jobs, next) = mpsc::channel::<Job>();
         let work = move || next.into_iter().for_each(|job| job());
         let thread = Builder::new().name(self.name.clone()).spawn(work).ok()?;
-        Some(Running { jobs, thread })
+        Some(Running { jobs, thread, process: std::process::id() })
     }
 }
 
 impl Drop for IoThread {
     fn drop(&mut self) {
         let running = self.running.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Running { jobs, thread }) = running {
+        if let Some(Running { jobs, thread, process }) = running {
+            if process != std::process::id() {
+                std::mem::forget((jobs, thread));
+                return;
+            }
             drop(jobs);
             // Panics of the work are in its tokens.
             let _ = thread.join();

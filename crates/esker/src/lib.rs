@@ -69,6 +69,7 @@ mod commit;
 mod common;
 mod conflict;
 mod container;
+mod credit;
 mod dataset;
 mod decomposed;
 mod define;
@@ -122,6 +123,7 @@ pub use base::read_header_noting;
 pub use burst::{RecoverOptions, Recovery, recover};
 pub use chunked::policy as owners;
 pub use chunked::{ChunkFault, ChunkFaultKind, Chunking, StoredChunk, TableBlock, classic_of};
+pub use credit::reader_notes;
 pub use dataset::Dataset;
 pub use decomposed::{Decomposition, DecompositionId};
 pub use define::{Define, EnddefError};
@@ -146,7 +148,7 @@ pub use pending::Pending;
 pub use recovery::{
     ContainerFacts, ContainerRecoverOptions, ContainerRecovery, Examination, FaultKind, LogFault,
     LostVersion, RecoveredLog, SessionFacts, Superseded, TornTail, container_facts,
-    container_header, container_notes, examine, is_container, recover_container,
+    container_header, examine, is_container, recover_container,
 };
 pub use removal::remove_dataset;
 pub use report::{Phases, Report, Strategy};

@@ -10,7 +10,7 @@ use crate::compilers::mpis;
 use crate::place::Place;
 
 /// What PNETCDF_HINTS says, and whether the dataset is opened again by its name.
-const LAYOUTS: [(&str, bool); 7] = [
+const LAYOUTS: [(&str, bool); 9] = [
     ("", true),
     ("nc_burst_buf=enable;nc_burst_buf_dirname=.", true),
     ("nc_burst_buf=enable;nc_burst_buf_shared_logs=enable", true),
@@ -18,11 +18,26 @@ const LAYOUTS: [(&str, bool); 7] = [
     ("esker_layout=log;esker_log_files=node", true),
     ("esker_chunk=auto", true),
     ("esker_filter=shuffle+zstd,3", true),
+    ("esker_chunk=auto;esker_chunk_files=rank", true),
+    ("esker_chunk=x/4;esker_filter=lz4;esker_chunk_files=shared", true),
+];
+
+/// The same for variables that a program defines by a map.
+const OF_MAPS: [(&str, bool); 5] = [
+    ("", true),
+    ("nc_num_subfiles=2", true),
+    ("nc_num_subfiles=3", true),
+    ("nc_burst_buf=enable;nc_burst_buf_dirname=.", true),
+    ("nc_num_subfiles=2;nc_burst_buf=enable;nc_burst_buf_dirname=.", true),
 ];
 
 fn in_every_layout(place: &Place, mpi: &Mpi, program: &Path) {
+    in_layouts(place, mpi, program, &LAYOUTS);
+}
+
+fn in_layouts(place: &Place, mpi: &Mpi, program: &Path, layouts: &[(&str, bool)]) {
     for ranks in [1, 4, 7] {
-        for (number, (hints, again)) in LAYOUTS.into_iter().enumerate() {
+        for (number, (hints, again)) in layouts.iter().copied().enumerate() {
             let variable = format!("PNETCDF_HINTS={hints}");
             let name = format!("layouts.{ranks}.{number}.nc");
             let arguments = [&*name, "open"];
@@ -30,6 +45,13 @@ fn in_every_layout(place: &Place, mpi: &Mpi, program: &Path) {
             let variables = if hints.is_empty() { &[][..] } else { &[&*variable][..] };
             place.succeeds(mpi, ranks, variables, program, arguments);
             let made = place.path().join(&name);
+            if hints.contains("nc_num_subfiles") {
+                // Together with the sub-files.
+                let options = esker_tools::check::CheckOptions::default();
+                let report = esker_tools::check::check(&made, &options, &mut esker_tools::Unseen);
+                let verdict = esker_tools::check::Verdict::of(&report);
+                assert_eq!(verdict, esker_tools::check::Verdict::Valid, "{hints}: {report:?}");
+            }
             if made.is_file() {
                 programs::require_valid(&made, hints);
             }
@@ -62,6 +84,15 @@ fn a_c_program_writes_and_reads_every_type_in_every_layout() {
 }
 
 #[test]
+fn a_c_program_writes_and_reads_every_type_by_maps_with_and_without_sub_files() {
+    let place = Place::new();
+    for mpi in mpis("mpicc") {
+        let program = place.compile(&mpi, "maps.c");
+        in_layouts(&place, &mpi, &program, &OF_MAPS);
+    }
+}
+
+#[test]
 fn a_fortran_program_writes_and_reads_every_type_in_every_layout() {
     let place = Place::new();
     for mpi in mpis("mpif90") {
@@ -82,14 +113,17 @@ fn a_c_program_of_the_standard_abi_writes_and_reads_every_type_in_every_layout()
         skip!("there is no mpicc_abi beside {}", mpiexec.display());
         return;
     }
-    let place = Place::new();
-    let program = place.path().join("layouts.abi");
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/layouts.c");
-    let mut compile = Command::new(compiler);
-    compile.args(["-O0", "-Wall", "-I."]).arg(source).arg("-o").arg(&program);
-    programs::good(compile.args(["-L.", "-lpnetcdf"]).current_dir(place.path()));
     let mpi = Mpi { name: "MPI ABI", mpiexec: mpiexec.display().to_string(), ..Mpi::mpich() };
-    in_every_layout(&place, &mpi, &program);
+    for (name, layouts) in [("layouts", &LAYOUTS[..]), ("maps", &OF_MAPS[..])] {
+        let place = Place::new();
+        let program = place.path().join(name).with_extension("abi");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name);
+        let mut compile = Command::new(&compiler);
+        compile.args(["-O0", "-Wall", "-I."]).arg(source.with_extension("c"));
+        compile.arg("-o").arg(&program).args(["-L.", "-lpnetcdf"]);
+        programs::good(compile.current_dir(place.path()));
+        in_layouts(&place, &mpi, &program, layouts);
+    }
 }
 
 /// The library reads and writes nothing that is not the program's (undefined values are MPI's own business).
@@ -102,8 +136,10 @@ fn every_layout_is_clean_under_valgrind() {
     let Some(mpi) = mpis("mpicc").into_iter().find(|mpi| mpi.suffix == "openmpi") else {
         return;
     };
-    let program = place.compile(&mpi, "layouts.c");
-    for (number, (hints, again)) in LAYOUTS.into_iter().enumerate() {
+    let all = LAYOUTS.iter().map(|layout| ("layouts.c", layout));
+    let all = all.chain(OF_MAPS.iter().map(|layout| ("maps.c", layout)));
+    for (number, (program, (hints, again))) in all.enumerate() {
+        let program = place.compile(&mpi, program);
         let log = place.path().join(format!("valgrind.{number}"));
         let variable = format!("PNETCDF_HINTS={hints}");
         let to = format!("--log-file={}", log.display());
@@ -112,7 +148,7 @@ fn every_layout_is_clean_under_valgrind() {
         words.extend(options);
         let name = format!("valgrind.{number}.nc");
         let arguments = [&*name, "open"];
-        let arguments = if again { &arguments[..1] } else { &arguments[..] };
+        let arguments = if *again { &arguments[..1] } else { &arguments[..] };
         place.succeeds(&mpi, 1, &words, &program, arguments);
         let said = std::fs::read_to_string(&log).unwrap();
         // Reports are separated by lines without text.

@@ -71,3 +71,18 @@ fn what_a_storage_hint_cannot_do_is_told() {
         assert!(!said.contains("is not used for variable \"record\""), "{said}");
     }
 }
+
+/// What is open belongs to the process that opened it, where there is one writer at a time.
+#[test]
+fn a_forked_process_does_not_write_what_its_parent_has_open() {
+    let place = Place::new();
+    for mpi in mpis("mpicc") {
+        let program = place.compile(&mpi, "forked.c");
+        for (name, hints) in LAYOUTS {
+            let file = format!("forked-{name}.nc");
+            let hints = format!("PNETCDF_HINTS={hints}");
+            let one_writer = if name == "canonical" { "0" } else { "1" };
+            place.succeeds(&mpi, 1, &[&hints], &program, &[&file, one_writer]);
+        }
+    }
+}

@@ -47,6 +47,11 @@ pub(super) struct Arguments {
     /// With --repair: cut off what lies after the data
     #[arg(long, requires = "repair")]
     cut_trailing: bool,
+    /// With --repair, on a copy: accept what another program has changed of chunked or decomposed
+    /// variables (their names, for example), which is told from damage by nobody but you; every
+    /// chunk and map of the copy is read then
+    #[arg(long, requires = "repair", conflicts_with = "in_place")]
+    accept_edits: bool,
     /// Read every byte of the files too, which shows that the storage can
     #[arg(long)]
     read: bool,
@@ -113,6 +118,7 @@ fn judge(arguments: &Arguments, path: &Path, screen: &Screen) -> esker::Result<J
             let options = RepairOptions {
                 adopt_records: arguments.adopt_records,
                 cut_trailing: arguments.cut_trailing,
+                accept_edits: arguments.accept_edits,
                 ..RepairOptions::new(target(arguments, path))
             };
             Some(check::repair(path, &options, &mut progress)?)

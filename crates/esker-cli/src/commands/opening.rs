@@ -19,7 +19,7 @@ pub(super) fn open(path: &Path) -> Result<Dataset, Failure> {
 
 /// Says what somebody who reads this dataset has to know, where others open it.
 pub(super) fn warn(path: &Path) {
-    say_notes(path, &esker::container_notes(&LocalStore, path));
+    say_notes(path, &esker::reader_notes(&LocalStore, path));
 }
 
 fn say_notes(path: &Path, notes: &[String]) {

@@ -77,6 +77,28 @@ fn every_command_fails_for_a_damaged_table_and_check_says_what_is_wrong() {
         assert!(refs.err.contains(words), "{what}: {}", refs.err);
         assert!(refs.out.contains(" 0 variables"), "{what}: {}", refs.out);
     }
+    // Fewer records than were begun: nobody has synced them, so that nobody can know more.
+    let mut fewer = sound.clone();
+    fewer[records] = 2;
+    std::fs::write(&path, &fewer).expect("a file");
+    let words = "the file counts 2 records, but 3 were begun";
+    let out = directory.path().join("out");
+    let out = out.to_str().expect("text");
+    for arguments in [
+        &["dump", name][..],
+        &["copy", "-O", name, out],
+        &["diff", name, name],
+        &["refs", "-O", "-o", out, name],
+    ] {
+        let run = run(arguments);
+        assert!(run.err.contains(words), "esker {arguments:?}: {}", run.err);
+    }
+    let info = run(&["info", name]);
+    assert!(format!("{}{}", info.out, info.err).contains(words), "{}", info.out);
+    let checked = run(&["check", name]);
+    assert_eq!(checked.code, Some(0), "{}", checked.out);
+    assert!(checked.out.contains(words), "{}", checked.out);
+    assert!(run(&["check", "--json", name]).out.contains("records-begun"));
     std::fs::write(&path, &sound).expect("a file");
     assert_eq!(run(&["check", name]).code, Some(0));
 }

@@ -164,7 +164,7 @@ def replay(
 
 def _warn(path: str | os.PathLike[str]) -> None:
     """Tells what somebody who reads this dataset has to know."""
-    for note in _esker.container_notes(os.fspath(path)):
+    for note in _esker.reader_notes(os.fspath(path)):
         warnings.warn(f"{os.fspath(path)}: {note}", stacklevel=3)
 
 

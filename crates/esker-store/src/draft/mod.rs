@@ -34,6 +34,8 @@ pub struct Draft {
     /// Whether something with contents is going to be replaced.
     replaces: bool,
     is_over: bool,
+    /// Who began it: in a process that was forked from that one, it is not its own to remove.
+    process: u32,
 }
 
 impl Draft {
@@ -131,7 +133,8 @@ impl Draft {
     ) -> Draft {
         live::enter(&path, kind);
         let (store, replaces, is_over) = (store.clone(), false, false);
-        Draft { store, target, path, file, kind, replaces, is_over }
+        let process = std::process::id();
+        Draft { store, target, path, file, kind, replaces, is_over, process }
     }
 
     /// Where it grows.
@@ -216,7 +219,7 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        if self.is_over {
+        if self.is_over || self.process != std::process::id() {
             return;
         }
         // Whoever drops it has an error of his own, which counts more.

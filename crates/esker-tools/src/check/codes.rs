@@ -20,6 +20,8 @@ const RECOVER: &str = "a container is mended by `esker recover`";
 const RUN: &str = "the folder of an adjoint run is mended by `esker recover`";
 const CHUNKS: &str = "which bytes were right is not known: write the chunk anew, or copy the other \
                       variables (`esker copy -x`)";
+const EDIT: &str = "damage and an edit by another program look alike: who knows that it was an edit has a \
+                    copy made in which it is accepted (`esker check --repair --accept-edits`)";
 const BESIDE: &str = "it lies beside the original";
 
 macro_rules! codes {
@@ -64,6 +66,8 @@ codes! {
     "streaming", "the part of a record at the end would have to go first",
         "the number of records was never written";
     "numrecs-unused", "it does no harm", "records are counted, but no variable has any";
+    "records-begun", "nobody knows whether they were whole: who opens the file for writing begins them anew",
+        "more records were begun than are counted: a kill, a loss of power, a writer at work, or a damaged number";
     "records-cut", "the values that are missing are nowhere else",
         "the file has fewer whole records than it says";
     "data-cut", "the values that are missing are nowhere else",
@@ -81,7 +85,7 @@ codes! {
     "journal-broken", BESIDE, "a redefinition was interrupted before it began";
     "subfile", "the values that are missing are nowhere else",
         "a sub-file is not there, cut short, without records that are counted, or of another dataset";
-    "seal", UNKNOWN, "what the header says of a chunked or decomposed variable is not what was written";
+    "seal", EDIT, "what the header says of a chunked or decomposed variable is not what was written";
     "map", UNKNOWN, "a map of decomposed variables does not match its checksums";
     "subfile-name", "`esker recover` gives it its name", "a sub-file has not taken its name";
     "chunk-anchor", CHUNKS, "attributes that say how a chunked variable is stored are wrong";

@@ -59,6 +59,12 @@ fn numrecs(header: &Header, extent: &Extent, findings: &mut Vec<Finding>) {
     }
 }
 
+/// Records that were begun and that the file does not count, in the words that readers are told.
+pub(super) fn uncounted(note: &str) -> Finding {
+    let finding = Finding::new(Severity::Warning, "records-begun", "the number of records", note);
+    finding.at(Header::NUMRECS_OFFSET)
+}
+
 fn quoted(var: &Variable) -> String {
     format!("variable {:?}", &*var.name)
 }

@@ -1,6 +1,7 @@
 //! What can be mended without guessing: a pure function of a header and a file's length.
 
-use esker_format::{DecodeError, Decoded, Fault, Header, NumRecs};
+use esker_format::chunked::Anchor;
+use esker_format::{Attribute, DecodeError, Decoded, Fault, Header, NumRecs, Variable};
 
 use super::extent::{Extent, has_chunks};
 use super::finding::counted;
@@ -32,6 +33,8 @@ pub(super) struct Allowed {
     pub(super) adopt: bool,
     /// Trailing bytes are cut off.
     pub(super) cut: bool,
+    /// What the header says of variables whose seal does not match is what was meant.
+    pub(super) edits: bool,
     /// The part of a record that a cut file ends with may go, because the original keeps it.
     pub(super) drop_fragment: bool,
 }
@@ -54,6 +57,9 @@ pub(super) fn plan(decoded: &Decoded, bytes: &[u8], file_len: u64, allowed: Allo
     let mut plan = Plan { header, len: file_len, mends: Vec::new() };
     for fault in &decoded.tolerated {
         plan.tolerated(decoded, fault);
+    }
+    if allowed.edits {
+        plan.accept(decoded);
     }
     // Chunks lie before or behind the records, and their variables count records too: the length says
     // nothing there.
@@ -85,6 +91,35 @@ impl Plan {
                 self.note("vsize", at, sentence);
             }
             _ => {}
+        }
+    }
+
+    /// Seals variables anew as the header has them now. One that has lost its seal, or what makes it a variable that
+    /// needs one, would be something else afterwards: the header's length tells.
+    fn accept(&mut self, decoded: &Decoded) {
+        let header = decoded.header.encode();
+        if header.len() != self.header.len() || decoded.broken.is_empty() {
+            return;
+        }
+        // What is left of a chunked variable would be a scalar.
+        let is_chunk = |attr: &Attribute| attr.name.starts_with("__chunk_");
+        let lost = |v: &Variable| v.attrs.iter().any(is_chunk) && Anchor::of(v).is_none();
+        let mut broken = decoded.broken.iter();
+        if broken.any(|(id, _)| decoded.header.schema.variable(*id).is_none_or(lost)) {
+            return;
+        }
+        self.header = header;
+        for (id, error) in &decoded.broken {
+            let Some(variable) = decoded.header.schema.variable(*id) else { continue };
+            let attrs: Vec<String> =
+                variable.attrs.iter().map(|attr| format!("{:?}", &*attr.name)).collect();
+            let sentence = format!(
+                "variable {:?}: accepted as it is now, and sealed anew: {}, with the attributes {}",
+                &*variable.name,
+                variable.ty,
+                attrs.join(", ")
+            );
+            self.note("seal", error.offset, sentence);
         }
     }
 

@@ -36,13 +36,18 @@ pub struct RepairOptions {
     pub adopt_records: bool,
     /// Cut off what lies after the data.
     pub cut_trailing: bool,
+    /// Accept what the header says of chunked and decomposed variables whose seal does not match: another program has
+    /// changed it. Nobody but the caller can know that. On a copy alone, of which every chunk and every map is
+    /// read afterwards: what their own checksums contradict stays an error.
+    pub accept_edits: bool,
 }
 
 impl RepairOptions {
     /// Mends what is sure, and nothing else, in the local file system.
     pub fn new(target: Target) -> RepairOptions {
         let store = Arc::new(LocalStore);
-        RepairOptions { store, target, adopt_records: false, cut_trailing: false }
+        let [adopt_records, cut_trailing, accept_edits] = [false; 3];
+        RepairOptions { store, target, adopt_records, cut_trailing, accept_edits }
     }
 }
 
@@ -183,6 +188,7 @@ fn prepare(
     let allowed = Allowed {
         adopt: options.adopt_records,
         cut: options.cut_trailing,
+        edits: options.accept_edits && !in_place,
         drop_fragment: !in_place,
     };
     Ok((Some(plan(&decoded, &bytes, file.len()?, allowed)), mended))

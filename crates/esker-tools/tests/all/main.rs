@@ -12,6 +12,7 @@ mod gen_as_ncgen;
 mod interop;
 mod refs;
 mod replay;
+mod sealed_check;
 mod texts;
 mod whole_or_not;
 

@@ -3,71 +3,15 @@
 //! The number of records changes all the time, so that no seal covers it, and one that is damaged takes records
 //! away or shows some that never were. So the first map says two numbers more (`esker_format`'s `Counts`): one that is
 //! written before records are counted, and one that is written after they were synced. (Chunked variables have such
-//! numbers too: `begun.rs`, `opening.rs`.) Records that were not begun, and that the file has no bytes of, are not
-//! shown. Fewer than were synced are damage. What is between is told: a kill leaves it too.
+//! numbers too: `begun.rs`, `opening.rs`.) What they say together is `credit.rs`.
 
 use esker_format::sealed::decomposed::{Counts, count_fields, counts_of, put_counts};
-use esker_format::{Header, NumRecs, Schema};
+use esker_format::{NumRecs, Schema};
 
 use super::DecompositionError;
+use crate::credit::Credit;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
-
-/// What the file's number of records is worth.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Credit {
-    /// It is as many as were begun.
-    Full,
-    /// It may well be right: a note says what else was begun.
-    Less(String),
-    /// There are more than were begun, and than the file has: so many are shown.
-    More(u64, String),
-    /// Records that were synced are not counted.
-    None(String),
-}
-
-impl Credit {
-    /// Of a file of so many bytes whose header (the one that it has) counts so many records.
-    pub(crate) fn of(header: &Header, records: u64, file_len: u64) -> Credit {
-        let Some(Counts { begun, counted }) = counts_of(&header.schema) else {
-            return Credit::Full;
-        };
-        // What other programs add is in the file, and is theirs.
-        let is_there = header.layout.record_size > 0 && header.data_end(records) <= file_len;
-        let shown = if is_there { records } else { records.min(begun) };
-        if shown < counted {
-            return Credit::None(format!(
-                "the file counts {records} records, but {counted} were synced and {begun} begun: the number of \
-                 records is damaged"
-            ));
-        }
-        if shown < records {
-            return Credit::More(
-                shown,
-                format!(
-                    "the file counts {records} records, but only {begun} were ever begun and it has no others: the \
-                     power failed, or the number is damaged"
-                ),
-            );
-        }
-        match records < begun {
-            false => Credit::Full,
-            true => Credit::Less(format!(
-                "the file counts {records} records, but {begun} were begun: the program that wrote them was killed or \
-                 is writing, the power failed, or the number is damaged"
-            )),
-        }
-    }
-
-    /// The records that are shown of a file that counts so many; `None` if it is damaged.
-    pub(crate) fn shown(&self, records: u64) -> Option<u64> {
-        match self {
-            Credit::Full | Credit::Less(_) => Some(records),
-            Credit::More(shown, _) => Some(*shown),
-            Credit::None(_) => None,
-        }
-    }
-}
 
 impl Dataset {
     /// Shows as many records as the file can have. Collective, on every rank alike.
@@ -79,7 +23,8 @@ impl Dataset {
             Credit::Full => Ok(()),
             Credit::Less(note) => {
                 self.tell(note);
-                // What a killed program has left behind them is written over from now on.
+                // What a killed program has left behind them is written over from now on (of chunked variables, by
+                // `forget_uncounted`).
                 let counts = counts_of(&self.header.schema).filter(|_| self.base.writable);
                 let Some(counts) = counts else { return Ok(()) };
                 let (begun, first) = (self.records, |(begun, _)| begun);

@@ -28,7 +28,7 @@ mod spread;
 mod subfiles;
 
 pub(crate) use arrays::follow_renames;
-pub(crate) use counted::{Credit, begin as begin_records};
+pub(crate) use counted::begin as begin_records;
 pub(crate) use define::{NewMap, write_maps};
 pub use error::DecompositionError;
 pub(crate) use maps::Maps;

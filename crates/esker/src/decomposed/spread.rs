@@ -210,9 +210,16 @@ impl Spread {
         self.groups.on_disk(schema)
     }
 
-    /// Makes this rank's sub-files what a reader of `records` records counts on.
+    /// Makes this rank's sub-files, and on rank 0 the file itself, what a reader of `records` records counts on.
     pub(crate) fn settle(&self, base: &Base, records: u64) -> Result<()> {
         self.name(base)?;
+        if base.is_root() {
+            // The scalars that stand for what is in sub-files: nobody writes them, and every program may read them.
+            let end = self.disk().data_end(0);
+            if self.main.len()? < end {
+                self.main.set_len(end)?;
+            }
+        }
         for number in self.mine(base) {
             let sub = self.sub(number)?;
             let records = if sub.header.schema.record_dim().is_some() { records } else { 0 };

@@ -87,10 +87,3 @@ pub fn container_header(store: &dyn Store, path: &Path, version: Option<u64>) ->
     let found = container::find(&*store.enclosed(path)?, path, version)?;
     super::header_of(path, &found.manifest)
 }
-
-/// What a reader of the newest version has to know, if there is a container of this name: newer
-/// versions that cannot be read. What cannot be read at all is the reader's own error.
-pub fn container_notes(store: &dyn Store, path: &Path) -> Vec<String> {
-    let facts = container_facts(store, path, None);
-    facts.ok().flatten().map_or_else(Vec::new, |facts| facts.notes)
-}

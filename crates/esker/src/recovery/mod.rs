@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 use lost::{lost_versions, promises_damaged};
 use read::{LogRead, Reader};
 
-pub use facts::{ContainerFacts, SessionFacts, container_facts, container_header, container_notes};
+pub use facts::{ContainerFacts, SessionFacts, container_facts, container_header};
 pub use fault::{FaultKind, LogFault, TornTail};
 pub use lost::LostVersion;
 

@@ -104,6 +104,55 @@ fn chunked_variables_under_open_mpi_agree_with_the_model() {
     chunked_pass(&Mpi::open_mpi());
 }
 
+/// Two jobs, one dataset: whatever it is that has one writer, every rank of the second job gets a sentence, and what the
+/// first one writes is right. Of two redefinitions the later one to be committed gets it.
+fn one_writer_pass(mpi: &Mpi) {
+    if !mpi.is_here() {
+        return;
+    }
+    for form in ["chunked", "files", "subfiles", "redefinition", "burst"] {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().to_str().unwrap();
+        let mut first = mpi.start(&[(2, &[PROGRAM, "first-writer", form, place])]);
+        first.wait_for(|| dir.path().join("has").exists().then_some(()));
+        let second =
+            mpi.start_beside(&first, &[(3, &[PROGRAM, "second-writer", form, place])]).end();
+        assert!(second.succeeded(), "{form}: {second:?}");
+        fs::write(dir.path().join("go"), "on").unwrap();
+        let first = first.end();
+        assert!(first.succeeded(), "{form}: {first:?}");
+        assert!(first.output.contains("passed on 2 ranks"), "{form}: {first:?}");
+        let (ranks, words) = match form {
+            "redefinition" => (2, "another file has its name since it was opened"),
+            "burst" => (3, "burst buffer"),
+            _ => (3, "open for writing"),
+        };
+        for rank in 0..ranks {
+            let told = fs::read_to_string(dir.path().join(format!("told.{rank}"))).unwrap();
+            assert!(!told.is_empty(), "{form}, rank {rank}");
+            let fits = |line: &str| line.contains("run.nc") && line.contains(words);
+            assert!(told.lines().all(fits), "{form}, rank {rank}: {told}");
+        }
+        let report = esker_tools::check::check(
+            dir.path().join("run.nc"),
+            &esker_tools::check::CheckOptions::default(),
+            &mut esker_tools::Unseen,
+        );
+        let report = report.unwrap();
+        assert_eq!(report.verdict(), esker_tools::check::Verdict::Valid, "{form}: {report:?}");
+    }
+}
+
+#[test]
+fn of_two_jobs_under_mpich_every_rank_of_the_second_gets_a_sentence() {
+    one_writer_pass(&Mpi::mpich());
+}
+
+#[test]
+fn of_two_jobs_under_open_mpi_every_rank_of_the_second_gets_a_sentence() {
+    one_writer_pass(&Mpi::open_mpi());
+}
+
 /// The burst buffer of a directory, as the environment names it.
 pub(crate) fn burst_buffer(dir: &Path, more: &str) -> String {
     let dir = dir.join("bb");

@@ -3,6 +3,7 @@
 mod mortal;
 #[path = "../all/scenario/mod.rs"]
 mod scenario;
+mod writers;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -83,11 +84,13 @@ fn main() -> ExitCode {
         ["endless-log", dir, files] => endless_log(&comm, Path::new(dir), files),
         ["redefine", dir] => redefine(&comm, Path::new(dir)),
         ["full", path] => full(&comm, Path::new(path)),
+        ["first-writer", form, dir] => writers::first(&comm, form, Path::new(dir)),
+        ["second-writer", form, dir] => writers::second(&comm, form, Path::new(dir)),
         ["interleave", path] => interleave(&comm, Path::new(path)),
         ["hints", path] => tell_hints(&comm, Path::new(path)),
         _ => {
             eprintln!(
-                "esker-ranks scenario DIR FIRST COUNT | decomposed DIR FIRST COUNT | chunked DIR FIRST COUNT | endless DIR | endless-chunks DIR FILES VICTIM WRITES | endless-log DIR FILES | redefine DIR | full PATH | interleave PATH | hints PATH"
+                "esker-ranks scenario DIR FIRST COUNT | decomposed DIR FIRST COUNT | chunked DIR FIRST COUNT | endless DIR | endless-chunks DIR FILES VICTIM WRITES | endless-log DIR FILES | redefine DIR | full PATH | interleave PATH | first-writer FORM DIR | second-writer FORM DIR | hints PATH"
             );
             return ExitCode::FAILURE;
         }

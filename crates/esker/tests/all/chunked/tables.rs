@@ -59,6 +59,11 @@ impl Files {
 
 /// Two alike variables with records and two without; every chunk was written, but for the last of `a`.
 fn made(form: Form, version: Version) -> Files {
+    made_with(form, version, |ds| ds.sync().unwrap())
+}
+
+/// The same, with another end of the writing than a sync.
+fn made_with(form: Form, version: Version, end: impl FnOnce(&mut Dataset)) -> Files {
     let store = MemoryStore::default();
     let mut hints = Hints::default();
     if form == Beside {
@@ -90,7 +95,7 @@ fn made(form: Form, version: Version) -> Files {
     ds.put(VarId(2), &Selection::slab(&[0, 0], &[4, 8]), &fixed[..32]).unwrap();
     ds.put(VarId(3), &Selection::all(), &fixed).unwrap();
     // How many records were written is noted behind a sync alone.
-    ds.sync().unwrap();
+    end(&mut ds);
     ds.close().unwrap();
     let mut names = store.list();
     let is = |name: &PathBuf, what| name.file_name().unwrap().to_string_lossy().starts_with(what);
@@ -373,6 +378,51 @@ fn a_number_of_records_that_is_damaged_is_an_error() {
             let first = ds.get::<f64>(VarId(0), &Selection::element(&[4, 5, 7]));
             assert_eq!(first.is_ok(), new != 3, "{what}");
             assert!(ds.stored_chunks(VarId(0), false, |_, _| Ok(())).is_err(), "{what}");
+        }
+    }
+}
+
+/// Where nothing was synced, a loss of power after a close leaves the same, so that it is no error.
+#[test]
+fn fewer_records_than_were_begun_are_told_and_those_that_were_synced_are_read() {
+    let more = |ds: &mut Dataset| {
+        ds.sync().unwrap();
+        let record: Vec<i32> = (0..48).collect();
+        ds.put(VarId(0), &Selection::slab(&[RECORDS, 0, 0], &[1, 6, 8]), &record).unwrap();
+    };
+    for (form, version) in all_forms() {
+        let last = if version == Version::Cdf5 { 11 } else { 7 };
+        let whole = values(&made(form, version)).unwrap();
+        for (synced, counted, begun) in [(0, 3, RECORDS), (RECORDS, RECORDS, RECORDS + 1)] {
+            let mut files = match synced {
+                0 => made_with(form, version, |_| ()),
+                _ => made_with(form, version, more),
+            };
+            let what = format!("{form:?} {version:?} {synced} synced");
+            assert_eq!(open(&files.store(), false).unwrap().notes(), [] as [String; 0], "{what}");
+            assert_eq!(u64::from(files.classic()[last]), begun, "{what}");
+            files.classic()[last] = counted as u8;
+            let store = files.store();
+            let words = format!("the file counts {counted} records, but {begun} were begun");
+            let ds = open(&store, false).unwrap();
+            let [note] = ds.notes() else { panic!("{what}: {:?}", ds.notes()) };
+            assert!(note.contains(&words), "{what}: {note}");
+            assert_eq!(esker::reader_notes(&store, Path::new(PATH)), ds.notes(), "{what}");
+            for (var, whole) in whole.iter().enumerate() {
+                let seen: Vec<f64> = ds.get(VarId(var), &Selection::all()).unwrap();
+                let there = if var < 2 { counted as usize * 48 } else { whole.len() };
+                assert_eq!(seen, whole[..there], "{what}");
+            }
+            // On every rank; and a writer begins them anew, so that nothing is left to tell.
+            let told = esker::launch(2, |comm| {
+                let options = OpenOptions::new().comm(comm).store(Arc::new(store.clone()));
+                Dataset::open_with(PATH, options).unwrap().notes().to_vec()
+            });
+            assert_eq!(told, [vec![note.clone()], vec![note.clone()]], "{what}");
+            let writer = open(&store, true).unwrap();
+            assert_eq!(writer.notes(), ds.notes(), "{what}");
+            writer.close().unwrap();
+            assert_eq!(open(&store, false).unwrap().notes(), [] as [String; 0], "{what}");
         }
     }
 }
