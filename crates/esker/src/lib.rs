@@ -125,9 +125,9 @@ pub use error::{DecompositionError, Error, MemoryError, Result, SelectionError};
 pub use esker_comm::{Communicator, SelfComm, launch};
 pub use esker_format::graph;
 pub use esker_format::{
-    Alignment, Attribute, Char, DataLayout, DimId, DimLen, Dimension, ExternalType, Header,
-    HeaderState, MemoryType, Native, NumRecs, Owner, Placement, Scalar, Schema, SchemaError,
-    Values, VarId, Variable, Version, values,
+    Alignment, At, Attribute, Char, DataLayout, DimId, DimLen, Dimension, ExternalType, FileOrder,
+    Header, HeaderState, MemoryType, Native, NumRecs, Owner, Placement, Scalar, Schema,
+    SchemaError, Values, VarId, Variable, Version, values,
 };
 pub use graphs::Graphs;
 pub use hints::{Automatic, ChunkRefs, Hints, Layout};
