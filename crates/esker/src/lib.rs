@@ -84,6 +84,7 @@ pub mod log_guide {}
 #[doc = include_str!("../../../docs/chunked.md")]
 pub mod chunked_guide {}
 mod hints;
+mod intervals;
 mod io_thread;
 mod journal;
 mod log;

@@ -20,10 +20,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use esker_format::log::{Definition, Entry, Footprint, Frame, FrameKind, Records};
 
 use super::SortedRuns;
-use super::levels::{Interval, Levels};
 use super::source::LogSource;
 use super::weave::Weaves;
 use crate::error::{Error, Result};
+use crate::intervals::{Grouped, Interval, Levels};
 
 /// Bytes of tables that are kept for reads that follow.
 const MOST_WEAVES: usize = 4 << 20;
@@ -98,13 +98,15 @@ struct Single {
     found: Found,
 }
 
-impl Interval for Single {
+impl Grouped for Single {
     type Group = (u64, u64);
 
     fn group(&self) -> (u64, u64) {
         (self.var, self.found.records.first)
     }
+}
 
+impl Interval for Single {
     fn from(&self) -> u64 {
         self.found.first
     }
@@ -121,13 +123,15 @@ struct Spread {
     found: Found,
 }
 
-impl Interval for Spread {
+impl Grouped for Spread {
     type Group = u64;
 
     fn group(&self) -> u64 {
         self.var
     }
+}
 
+impl Interval for Spread {
     fn from(&self) -> u64 {
         self.found.records.first
     }
