@@ -14,6 +14,7 @@ use esker_format::{
 use esker_store::{Access, File, Locked};
 
 use crate::base::{Base, agree, broadcast_parts, read_header, read_header_bytes};
+use crate::bounded::CacheUse;
 use crate::burst::Burst;
 use crate::chunked::{Chunked, classic_of, same_but_for_growth};
 use crate::commit::Committed;
@@ -420,6 +421,15 @@ impl Dataset {
     /// What this rank's calls did so far.
     pub fn report(&self) -> &Report {
         &self.report
+    }
+
+    /// What this rank's caches hold now, and by their hints may hold.
+    pub fn caches(&self) -> Vec<CacheUse> {
+        let hints = &self.base.hints;
+        let chunks = self.chunked.iter().flat_map(|chunked| chunked.caches(hints));
+        let container = self.container.iter().flat_map(|container| container.caches(hints));
+        let burst = self.burst.iter().flat_map(|burst| burst.caches(hints));
+        chunks.chain(container).chain(burst).collect()
     }
 
     /// Starts a new report.

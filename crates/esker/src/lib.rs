@@ -61,6 +61,7 @@
 mod access;
 mod appending;
 mod base;
+mod bounded;
 mod burst;
 mod chunked;
 mod comb;
@@ -116,6 +117,7 @@ mod young;
 
 pub use access::Outcomes;
 pub use base::read_header_noting;
+pub use bounded::CacheUse;
 pub use burst::{RecoverOptions, Recovery, recover};
 pub use chunked::policy as owners;
 pub use chunked::{ChunkFault, ChunkFaultKind, Chunking, StoredChunk, TableBlock, classic_of};

@@ -16,6 +16,7 @@ use super::over::Overlay;
 use super::owners::{self, Assigned};
 use super::tables::Trouble;
 use super::{ChunkId, Chunked};
+use crate::bounded::Bounded;
 use crate::dataset::Dataset;
 use crate::engine::{count, detach_extents};
 use crate::error::{Error, Result};
@@ -45,71 +46,10 @@ enum Over<'d> {
 /// The values of a chunk, in external form.
 type Decoded = Arc<Vec<u8>>;
 
-/// Chunks that were decoded lately.
-#[derive(Debug, Default)]
-pub(crate) struct Cache {
-    chunks: HashMap<ChunkId, Kept>,
-    /// By when they were used.
-    order: BTreeMap<u64, ChunkId>,
-    memory: u64,
-    clock: u64,
-}
-
-#[derive(Debug)]
-struct Kept {
-    /// What the table said then: a chunk that was written since is another one. (It may be in the same
-    /// place and have the same checksum, which for data that end with their own is a constant, so
-    /// that whoever writes forgets all.)
-    entry: Entry,
-    values: Decoded,
-    used: u64,
-}
-
-impl Cache {
-    /// Memory of a chunk, with what it takes to keep it.
-    fn memory_of(values: &Decoded) -> u64 {
-        values.len() as u64 + 400
-    }
-
-    fn get(&mut self, id: ChunkId, entry: &Entry) -> Option<Decoded> {
-        self.clock += 1;
-        let kept = self.chunks.get_mut(&id).filter(|kept| kept.entry == *entry)?;
-        self.order.remove(&kept.used);
-        self.order.insert(self.clock, id);
-        kept.used = self.clock;
-        Some(kept.values.clone())
-    }
-
-    /// Keeps a chunk; what it takes the place of goes to `gone`.
-    fn put(
-        &mut self,
-        (id, entry): (ChunkId, Entry),
-        values: &Decoded,
-        most: u64,
-        gone: &mut Vec<Decoded>,
-    ) {
-        let bytes = Cache::memory_of(values);
-        if bytes > most / 2 {
-            return;
-        }
-        self.clock += 1;
-        let kept = Kept { entry, values: values.clone(), used: self.clock };
-        self.order.insert(self.clock, id);
-        if let Some(old) = self.chunks.insert(id, kept) {
-            self.order.remove(&old.used);
-            self.memory -= Cache::memory_of(&old.values);
-            gone.push(old.values);
-        }
-        self.memory += bytes;
-        while self.memory > most {
-            let Some((_, oldest)) = self.order.pop_first() else { break };
-            if let Some(old) = self.chunks.remove(&oldest) {
-                self.memory -= Cache::memory_of(&old.values);
-                gone.push(old.values);
-            }
-        }
-    }
-}
+/// Chunks that were decoded lately, each with what the table said then: one that was written since
+/// is another one. (It may be in the same place and have the same checksum, which for data that end
+/// with their own is a constant, so that whoever writes forgets all.)
+pub(crate) type Cache = Bounded<ChunkId, (Entry, Decoded)>;
 
 impl Chunked {
     /// The chunks that extents touch, with the bytes that they have of each, by address.
@@ -235,7 +175,8 @@ impl Dataset {
                 }
                 Some(entry) => {
                     let mut cache = chunked.cache.lock().unwrap_or_else(PoisonError::into_inner);
-                    out[i] = cache.get(*id, entry);
+                    let kept = cache.get(id).filter(|(then, _)| then == entry);
+                    out[i] = kept.map(|(_, values)| values.clone());
                     if out[i].is_none() {
                         todo.push(i);
                     }
@@ -287,8 +228,11 @@ impl Dataset {
             let (Some(values), Some(entry)) = (values.into_inner(), entries[*i]) else {
                 return Err(Error::Garbled);
             };
-            if keep {
-                cache.put((ids[*i], entry), &values, most, &mut gone);
+            // One that would push out most of the others is not kept.
+            let bytes = values.len() as u64;
+            if keep && bytes <= most / 2 {
+                let kept = (entry, values.clone());
+                gone.extend(cache.put(ids[*i], kept, bytes, most).into_iter().map(|(_, old)| old));
             }
             report.reads += 1;
             report.bytes_read += entry.size;

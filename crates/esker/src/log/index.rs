@@ -22,6 +22,7 @@ use esker_format::log::{Definition, Entry, Footprint, Frame, FrameKind, Records}
 use super::SortedRuns;
 use super::source::LogSource;
 use super::weave::Weaves;
+use crate::bounded::Bounded;
 use crate::error::{Error, Result};
 use crate::intervals::{Grouped, Interval, Levels};
 
@@ -209,11 +210,8 @@ struct Definitions {
     memory: usize,
 }
 
-#[derive(Debug, Default)]
-struct Cache {
-    runs: HashMap<(u32, u64), Arc<SortedRuns>>,
-    memory: usize,
-}
+/// Decoded footprints, by log and number.
+type Cache = Bounded<(u32, u64), Arc<SortedRuns>>;
 
 impl Index {
     /// An index that takes about `budget` bytes.
@@ -339,7 +337,7 @@ impl Index {
     /// Notes that so many bytes are held, beside what the index has.
     pub(crate) fn note(&self, beside: usize) {
         let given = self.given.as_ref().map_or(0, |given| given.memory);
-        let kept = self.cache().memory + self.weaves().memory();
+        let kept = self.cached() as usize;
         self.peak.fetch_max(self.memory + given + kept + beside, Ordering::Relaxed);
     }
 
@@ -480,7 +478,7 @@ impl Index {
     /// The runs of an entry's footprint.
     pub(crate) fn runs(&self, found: &Found) -> Result<Option<Arc<SortedRuns>>> {
         let key = (found.log, found.footprint);
-        if let Some(runs) = self.cache().runs.get(&key) {
+        if let Some(runs) = self.cache().get(&key) {
             return Ok(Some(runs.clone()));
         }
         let bytes = self.definition(found)?;
@@ -496,14 +494,8 @@ impl Index {
     }
 
     fn keep(&self, key: (u32, u64), runs: &Arc<SortedRuns>) {
-        let mut cache = self.cache();
-        cache.memory += runs.memory();
-        if cache.memory > self.runs_room() {
-            cache.runs.clear();
-            cache.memory = runs.memory();
-        }
-        cache.runs.insert(key, runs.clone());
-        drop(cache);
+        let budget = self.runs_room() as u64;
+        self.cache().put(key, runs.clone(), runs.memory() as u64, budget);
         self.note(0);
     }
 
@@ -513,8 +505,18 @@ impl Index {
     }
 
     /// Bytes that they may take.
-    pub(crate) fn weaves_budget(&self) -> usize {
-        (self.budget / 16).min(MOST_WEAVES)
+    pub(crate) fn weaves_budget(&self) -> u64 {
+        (self.budget / 16).min(MOST_WEAVES) as u64
+    }
+
+    /// Bytes of payloads that were decoded through filters that may be kept.
+    pub(crate) fn decoded_budget(&self) -> u64 {
+        self.budget as u64 / 8
+    }
+
+    /// Bytes that footprints and tables take that are kept.
+    pub(crate) fn cached(&self) -> u64 {
+        self.cache().memory() + self.weaves().memory()
     }
 
     fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {

@@ -19,6 +19,7 @@ use super::filtered::{Decoded, Filtered};
 use super::index::Index;
 pub(crate) use super::lay::Want;
 use super::lay::{Laying, Stretch};
+use crate::bounded::CacheUse;
 
 /// What a read asks a view for at once. Entries' payloads are checked in blocks, so that small
 /// reads would check the same blocks again and again.
@@ -84,6 +85,17 @@ impl DerefMut for Scratch {
 }
 
 impl View {
+    /// Bytes that are kept for later reads: footprints and tables, and payloads that were decoded.
+    pub(crate) fn cached(&self) -> [CacheUse; 2] {
+        let index = &self.state().index;
+        let budget = index.runs_room() as u64 + index.weaves_budget();
+        let decoded = (self.decoded.memory(), index.decoded_budget());
+        [
+            CacheUse { what: "footprints of a log", bytes: index.cached(), budget },
+            CacheUse { what: "decoded payloads of a log", bytes: decoded.0, budget: decoded.1 },
+        ]
+    }
+
     pub(crate) fn new(
         path: PathBuf,
         under: Option<Arc<dyn File>>,

@@ -5,6 +5,7 @@
 mod buffered;
 mod burst;
 mod bytes;
+mod caches;
 mod chunked;
 mod containers;
 mod decomposed;
