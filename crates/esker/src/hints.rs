@@ -160,6 +160,9 @@ pub struct Hints {
     pub(crate) index_memory: u64,
     /// `esker_cache`: bytes of lists of blocks, and of footprints of logs, that are remembered.
     pub(crate) cache: u64,
+    /// `esker_read_threads`: threads that share a long read of a dataset with one rank; 0 for as many
+    /// as pay.
+    pub(crate) read_threads: u64,
     /// `nc_header_align_size`: the older name of `nc_var_align_size`, which wins.
     pub(crate) header_align: Option<u64>,
     /// `nc_var_align_size`: the data section begins at a multiple of this (as in PnetCDF since
@@ -251,6 +254,7 @@ impl Default for Hints {
             index: WhereIndexed::Automatic,
             index_memory: 256 << 20,
             cache: 64 << 20,
+            read_threads: 0,
             burst_buf: Switch::Disable,
             burst_dirname: "./".to_string(),
             burst_del_on_close: Switch::Enable,

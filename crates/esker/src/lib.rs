@@ -89,6 +89,7 @@ mod intervals;
 mod io_thread;
 mod journal;
 mod log;
+pub mod long;
 mod memory;
 mod merge;
 mod moving;

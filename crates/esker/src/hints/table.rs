@@ -164,6 +164,7 @@ pub(super) const TABLE: &[Hint] = &[
     ),
     size_hint!("esker_index_memory", index_memory),
     number_hint!("esker_cache", cache),
+    number_hint!("esker_read_threads", read_threads),
     burst_switch!("nc_burst_buf", burst_buf),
     Hint {
         name: "nc_burst_buf_dirname",

@@ -15,6 +15,7 @@ mod failures;
 mod hostile;
 mod kill;
 mod killed_ranks;
+mod long_reads;
 mod many;
 mod model;
 mod mpi;
