@@ -3,6 +3,8 @@
 //! A [`Plan`] is a pure description. Esker's worker and the peers' programs all carry out the
 //! same one, so that what they are timed at is the same work.
 
+use esker_format::runs::advance;
+
 /// A file to be written and read, and who writes and reads what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
@@ -183,11 +185,9 @@ impl Slabs {
                     linear = linear * shape[d] + at;
                 }
                 run(linear, *last);
-                let Some(d) = (0..outer.len()).rev().find(|d| index[*d] + 1 < outer[*d]) else {
+                if advance(&mut index, outer).is_none() {
                     break;
-                };
-                index[d] += 1;
-                index[d + 1..].fill(0);
+                }
             }
         }
     }

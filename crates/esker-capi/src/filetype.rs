@@ -6,7 +6,7 @@
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
 
-use esker::{ExternalType, Selection};
+use esker::{ExternalType, FileOrder, Selection};
 use esker_comm::mpi::{Datatype, Element};
 
 use crate::codes::*;
@@ -175,7 +175,7 @@ impl File {
         let State::Data(dataset) = &self.state else { return Err(NC_EINDEFINE) };
         let header = dataset.header();
         let origin = header.place(esker::VarId(varid.max(0) as usize)).ok_or(NC_ENOTVAR)?.begin;
-        let record_size = header.layout.record_size;
+        let order = FileOrder::of(header);
         let mut parts: Vec<Part> = Vec::new();
         let mut element = 0;
         for block in filetype.blocks().map_err(|e| told(NC_ENOTSUPPORT, e))? {
@@ -183,23 +183,13 @@ impl File {
             let end = at.checked_add(block.len).ok_or(NC_EINVALCOORDS)?;
             while at < end {
                 // The variable that has this byte, the record, and the bytes it has from here.
-                let found = header.vars().find_map(|(id, var, place)| {
-                    if header.schema.is_record(var) {
-                        let from = at.checked_sub(place.begin)?;
-                        let (record, within) = match record_size {
-                            0 => (0, from),
-                            size => (from / size, from % size),
-                        };
-                        (within < place.bytes).then_some((id, Some(record), within, place.bytes))
-                    } else {
-                        let within = at.checked_sub(place.begin)?;
-                        (within < place.bytes).then_some((id, None, within, place.bytes))
-                    }
-                });
-                let (id, record, within, bytes) = found.ok_or(NC_EINVALCOORDS)?;
+                let found = order.at(at).filter(|found| found.end() > at);
+                let found = found.ok_or(NC_EINVALCOORDS)?;
+                let (id, within) = (found.var, at - found.begin);
                 let var = header.schema.variable(id).ok_or(NC_ENOTVAR)?;
+                let record = header.schema.is_record(var).then_some(found.record);
                 let size = var.ty.size();
-                let len = (bytes - within).min(end - at);
+                let len = (found.end() - at).min(end - at);
                 let n = len / size;
                 if n == 0 {
                     return Err(NC_ETYPE_MISMATCH);

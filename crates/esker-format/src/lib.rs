@@ -46,7 +46,9 @@ pub mod values;
 pub mod varint;
 
 pub use error::{DecodeError, Fault, SchemaError};
-pub use header::{Alignment, DataLayout, Decoded, Header, NumRecs, Placement, VarFields};
+pub use header::{
+    Alignment, At, DataLayout, Decoded, FileOrder, Header, NumRecs, Placement, VarFields,
+};
 pub use journal::{HeaderJournal, HeaderState};
 pub use schema::{
     Attribute, DimId, DimLen, Dimension, Named, NamedList, Owner, Schema, VarId, Variable,

@@ -2,6 +2,7 @@
 
 use std::ffi::c_int;
 
+pub(crate) use esker::long::Block;
 use esker::{MemoryLayout, MemoryType};
 use numpy::npyffi::{NPY_ARRAY_WRITEABLE, NpyTypes, get_type_object, npy_intp};
 use numpy::{
@@ -56,13 +57,6 @@ pub(crate) fn scalar_or_array<'py>(
         let returned = PY_ARRAY_API.PyArray_Return(py, array.into_ptr().cast());
         Bound::from_owned_ptr_or_err(py, returned)
     }
-}
-
-/// A block of a selection: from `start`, `count` in each dimension.
-#[derive(Debug, Clone)]
-pub(crate) struct Block {
-    pub(crate) start: Vec<u64>,
-    pub(crate) count: Vec<u64>,
 }
 
 /// Elements of a NumPy array in the order of a selection, in all of the selection's dimensions.

@@ -131,6 +131,11 @@ impl Shared {
         self.read(|dataset| Ok(dataset.chunking(var).map(|chunking| chunking.chunk.clone())))
     }
 
+    /// How many threads are to read together, 0 for as many as pay.
+    pub(crate) fn read_threads(&self) -> Result<u64, Failure> {
+        self.read(|dataset| Ok(dataset.read_threads()))
+    }
+
     /// Reads from the dataset in data mode; other threads may read at the same time. Without the GIL.
     pub(crate) fn read<T>(&self, read: impl FnOnce(&Dataset) -> Result<T>) -> Result<T, Failure> {
         {

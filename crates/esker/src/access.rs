@@ -29,7 +29,8 @@ impl Dataset {
         self.require_present(self.file_var(var)?, &checked)?;
         self.require_room(var, checked.elements, size_of::<T>())?;
         let mut out = vec![T::zeroed(); checked.elements as usize];
-        self.read_alone(var, checked, T::MEMORY, Memory::target(&mut out), MemoryLayout::dense())?;
+        let memory = (Memory::target(&mut out), MemoryLayout::dense());
+        self.read_long(var, selection, checked, T::MEMORY, memory)?;
         Ok(out)
     }
 
@@ -56,7 +57,7 @@ impl Dataset {
     ) -> Result<()> {
         let checked = self.check(self.file_var(var)?, selection, Purpose::Read)?;
         self.require_memory(var, &checked, &layout, out.len())?;
-        self.read_alone(var, checked, T::MEMORY, Memory::target(out), layout)
+        self.read_long(var, selection, checked, T::MEMORY, (Memory::target(out), layout))
     }
 
     /// Reads a selection as values of the variable's own type. Independent.
@@ -67,7 +68,8 @@ impl Dataset {
         self.require_room(var, checked.elements, ty.natural().size())?;
         let mut out = Values::zeros(ty, checked.elements as usize);
         let lent = Lent::Target(out.native_bytes_mut());
-        self.read_alone(var, checked, ty.natural(), lent, MemoryLayout::dense())?;
+        let memory = (lent, MemoryLayout::dense());
+        self.read_long(var, selection, checked, ty.natural(), memory)?;
         Ok(out)
     }
 
@@ -525,7 +527,7 @@ impl Dataset {
     }
 
     /// Reads one checked selection, with `&self`, so that threads may read at the same time.
-    fn read_alone(
+    pub(crate) fn read_alone(
         &self,
         var: VarId,
         checked: Checked,

@@ -86,14 +86,15 @@ impl Dataset {
         let step = record_step(&self.header, variable);
         shape.drain(..usize::from(is_record));
         let frame = (shape, is_record);
+        let budget = self.base.hints.cache;
         let mut memo = container.memo();
         if slabs.rank == variable.dims.len()
-            && let Some(found) = memo.find(slabs, &frame)
+            && let Some(found) = memo.find(slabs, &frame, budget)
         {
             return Ok(known(found));
         }
         let mut checked = self.check(var, selection, purpose)?;
-        match memo.insert(slabs, &frame, &mut checked.extent, step, checked.elements) {
+        match memo.insert(slabs, &frame, &mut checked.extent, (step, checked.elements), budget) {
             Some(found) => Ok(known(found)),
             None => Ok(checked),
         }

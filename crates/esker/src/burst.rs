@@ -27,9 +27,11 @@ use self::background::Flight;
 use self::replay::{Damaged, Logs};
 use self::session::{BESIDE, Pair, Session};
 use crate::base::Base;
+use crate::bounded::CacheUse;
 use crate::chunked::Chunked;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::hints::Hints;
 use crate::log::{Index, Lengths, LogSource, View};
 use crate::report::Report;
 use crate::request::Request;
@@ -125,6 +127,16 @@ impl Burst {
             under && view.state().header().layout == header.layout
         };
         self.view.as_ref().is_some_and(same)
+    }
+
+    /// What its caches hold.
+    pub(crate) fn caches(&self, hints: &Hints) -> Vec<CacheUse> {
+        let pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = pairs.iter().map(|pair| pair.writer.cached()).sum();
+        let budget = hints.cache / 2 * pairs.len() as u64;
+        let mut all = vec![CacheUse { what: "footprints written", bytes, budget }];
+        all.extend(self.view.iter().flat_map(|view| view.cached()));
+        all
     }
 
     fn pairs(&mut self) -> &mut Vec<Pair> {
@@ -345,7 +357,8 @@ impl Dataset {
         self.records = records;
         let sources = burst.pairs().iter().map(Pair::source).collect();
         let existing = burst.records;
-        self.replay(&mut Logs::new(sources, None), (existing, records), Damaged::Fails)?;
+        let mut logs = Logs::new(sources, None, &self.base.hints);
+        self.replay(&mut logs, (existing, records), Damaged::Fails)?;
         burst.file_has(records);
         let emptied = burst.begin_anew(&self.base, epoch, &mut report);
         self.report.writes += report.writes;

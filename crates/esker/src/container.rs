@@ -29,8 +29,9 @@ use esker_format::{Header, Variable, inside};
 use esker_store::{Access, File, Lane, ReadPool, Store};
 
 use crate::base::{Base, broadcast_parts};
+use crate::bounded::CacheUse;
 use crate::error::{Error, Result};
-use crate::hints::LogFiles;
+use crate::hints::{Hints, LogFiles};
 use crate::log::{FILTERS, Index, Lengths, LogDamage, LogSource, LogWriter, Memo, View};
 use crate::report::Report;
 use distributed::Share;
@@ -429,13 +430,25 @@ impl Container {
         let text = format!("lane {lane} of {lanes} in blocks of {META_BLOCK} and {DATA_BLOCK}");
         let head = Head { identity: session.identity, rank, ranks, text }.encode();
         meta.write_at(0, &head)?;
-        Ok(LogWriter::new(meta, data, head.len() as u64))
+        Ok(LogWriter::new(meta, data, head.len() as u64, base.hints.cache / 2))
     }
 
     /// Appends to this rank's log. Only after [`Container::start`].
     pub(crate) fn writer(&mut self) -> Option<&mut LogWriter> {
         let own = self.own.as_mut()?;
         Some(own.writer.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What its caches hold.
+    pub(crate) fn caches(&self, hints: &Hints) -> Vec<CacheUse> {
+        let (what, budget) = ("lists of blocks in a log", hints.cache);
+        let mut all = vec![CacheUse { what, bytes: self.memo().memory(), budget }];
+        if let Some(own) = &self.own {
+            let bytes = own.writer.lock().unwrap_or_else(PoisonError::into_inner).cached();
+            all.push(CacheUse { what: "footprints written", bytes, budget: budget / 2 });
+        }
+        all.extend(self.view.cached());
+        all
     }
 
     /// What is known of lists.

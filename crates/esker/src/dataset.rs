@@ -11,6 +11,7 @@ use esker_format::{DecodeError, Header, NumRecs, Schema, VarId, Variable};
 use esker_store::{File, Locked};
 
 use crate::base::{Base, read_header};
+use crate::bounded::CacheUse;
 use crate::burst::Burst;
 use crate::chunked::{Chunked, same_but_for_growth};
 use crate::commit::Committed;
@@ -302,6 +303,15 @@ impl Dataset {
     /// What this rank's calls did so far.
     pub fn report(&self) -> &Report {
         &self.report
+    }
+
+    /// What this rank's caches hold now, and by their hints may hold.
+    pub fn caches(&self) -> Vec<CacheUse> {
+        let hints = &self.base.hints;
+        let chunks = self.chunked.iter().flat_map(|chunked| chunked.caches(hints));
+        let container = self.container.iter().flat_map(|container| container.caches(hints));
+        let burst = self.burst.iter().flat_map(|burst| burst.caches(hints));
+        chunks.chain(container).chain(burst).collect()
     }
 
     /// Starts a new report.

@@ -5,7 +5,7 @@
 
 use std::time::Instant;
 
-use esker_format::{NumRecs, Placement, VarId, Variable};
+use esker_format::{NumRecs, VarId};
 
 use crate::dataset::Dataset;
 use crate::direct;
@@ -253,15 +253,7 @@ impl Dataset {
 
     /// The error of a read that needed the file up to `end`.
     pub(crate) fn short_at(&self, end: u64) -> Error {
-        let layout = &self.header.layout;
-        let holds = |(_, var, place): &(VarId, &Variable, &Placement)| {
-            let mut at = end.saturating_sub(1);
-            if self.header.schema.is_record(var) && layout.record_size > 0 && at >= place.begin {
-                at = place.begin + (at - place.begin) % layout.record_size;
-            }
-            (place.begin..place.begin + place.bytes).contains(&at)
-        };
-        let var = self.header.vars().find(holds).map_or(VarId(0), |(id, _, _)| id);
+        let var = self.header.at(end.saturating_sub(1)).map_or(VarId(0), |at| at.var);
         self.short(var, end, self.file.len().unwrap_or(0))
     }
 }

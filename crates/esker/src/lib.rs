@@ -62,6 +62,7 @@ mod access;
 mod amending;
 mod appending;
 mod base;
+mod bounded;
 mod burst;
 mod chunked;
 mod comb;
@@ -86,9 +87,11 @@ pub mod log_guide {}
 #[doc = include_str!("../../../docs/chunked.md")]
 pub mod chunked_guide {}
 mod hints;
+mod intervals;
 mod io_thread;
 mod journal;
 mod log;
+pub mod long;
 mod memory;
 mod merge;
 mod moving;
@@ -120,6 +123,7 @@ mod young;
 
 pub use access::Outcomes;
 pub use base::read_header_noting;
+pub use bounded::CacheUse;
 pub use burst::{RecoverOptions, Recovery, recover};
 pub use chunked::policy as owners;
 pub use chunked::{ChunkFault, ChunkFaultKind, Chunking, StoredChunk, TableBlock, classic_of};
@@ -131,9 +135,9 @@ pub use error::{DecompositionError, Error, MemoryError, Result, SelectionError};
 pub use esker_comm::{Communicator, SelfComm, launch};
 pub use esker_format::graph;
 pub use esker_format::{
-    Alignment, Attribute, Char, DataLayout, DimId, DimLen, Dimension, ExternalType, Header,
-    HeaderState, MemoryType, Native, NumRecs, Owner, Placement, Scalar, Schema, SchemaError,
-    Values, VarId, Variable, Version, values,
+    Alignment, At, Attribute, Char, DataLayout, DimId, DimLen, Dimension, ExternalType, FileOrder,
+    Header, HeaderState, MemoryType, Native, NumRecs, Owner, Placement, Scalar, Schema,
+    SchemaError, Values, VarId, Variable, Version, values,
 };
 pub use graphs::Graphs;
 pub use hints::{Automatic, ChunkRefs, Hints, Layout};

@@ -39,6 +39,11 @@ impl MemoryLayout {
         MemoryLayout { strided: None }
     }
 
+    /// Whether elements lie one behind the other.
+    pub(crate) fn is_dense(&self) -> bool {
+        self.strided.is_none()
+    }
+
     /// Element `(i, j, …)` is `offset + i*strides[0] + j*strides[1] + …` elements into the
     /// buffer. `shape` is the shape of the selection.
     pub fn strided(offset: usize, shape: &[u64], strides: &[isize]) -> MemoryLayout {

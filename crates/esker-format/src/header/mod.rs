@@ -7,12 +7,14 @@
 mod cursor;
 mod decode;
 mod encode;
+mod order;
 mod place;
 
 use crate::schema::{DimLen, Schema, VarId, Variable};
 use crate::types::Version;
 
 pub use decode::{Decoded, VarFields};
+pub use order::{At, FileOrder};
 pub use place::Alignment;
 
 /// How many records the header says there are.

@@ -6,6 +6,7 @@ mod graphs;
 mod hostile;
 mod hostile_graphs;
 mod names;
+mod places;
 
 /// Counts for each thread by itself, so that tests may run side by side.
 #[global_allocator]

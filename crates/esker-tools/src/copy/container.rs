@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::{io, sync::Arc};
 
 use esker::{
-    CreateOptions, Dataset, DimId, Error, Header, Layout, Owner, Placement, Selection, Values,
+    CreateOptions, Dataset, DimId, Error, FileOrder, Header, Layout, Owner, Selection, Values,
     VarId, Variable,
 };
 use esker_store::{File, StoreError};
@@ -24,9 +24,9 @@ pub(super) fn run(
     progress: &mut dyn Progress,
 ) -> Result<u64, CopyError> {
     let dataset = create(task, name)?;
-    let places = Places::of(task.header);
-    let sink =
-        Arc::new(Appended { name: name.to_path_buf(), places, dataset: Mutex::new(dataset) });
+    let (name, header) = (name.to_path_buf(), task.header.clone());
+    let order = FileOrder::of(&header);
+    let sink = Arc::new(Appended { name, header, order, dataset: Mutex::new(dataset) });
     let bytes = task.run(source, sink.clone(), progress)?;
     let Some(sink) = Arc::into_inner(sink) else { return Ok(bytes) };
     let mut dataset = sink.dataset.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -62,54 +62,12 @@ fn create(task: &Task<'_>, name: &Path) -> Result<Dataset, CopyError> {
     Ok(define.enddef().map_err(Error::from)?)
 }
 
-/// Where variables are, to be found by a byte of the file.
-#[derive(Debug)]
-struct Places {
-    header: Header,
-    fixed: Vec<VarId>,
-    records: Vec<VarId>,
-}
-
-impl Places {
-    fn of(header: &Header) -> Places {
-        let there = header.vars().filter(|(_, _, place)| place.bytes > 0);
-        let (mut records, mut fixed): (Vec<VarId>, Vec<VarId>) =
-            there.map(|(id, _, _)| id).partition(|id| {
-                header.schema.variable(*id).is_some_and(|v| header.schema.is_record(v))
-            });
-        let begin = |id: &VarId| header.place(*id).map_or(0, |p| p.begin);
-        fixed.sort_by_key(begin);
-        records.sort_by_key(begin);
-        Places { header: header.clone(), fixed, records }
-    }
-
-    /// The variable and the record of a byte, or the next ones behind it: with where the record's
-    /// values begin.
-    fn at(&self, offset: u64) -> Option<(VarId, u64, u64)> {
-        let place = |id: &VarId| self.header.place(*id);
-        let end = |id: &VarId| place(id).map_or(0, |p: &Placement| p.begin + p.bytes);
-        let number = self.fixed.partition_point(|id| end(id) <= offset);
-        if let Some(id) = self.fixed.get(number) {
-            return Some((*id, 0, place(id)?.begin));
-        }
-        let size = self.header.layout.record_size.max(1);
-        let begin = place(self.records.first()?)?.begin;
-        let record = offset.saturating_sub(begin) / size;
-        let within = |id: &VarId| end(id) + record * size <= offset;
-        let number = self.records.partition_point(within);
-        let (id, record) = match self.records.get(number) {
-            Some(id) => (id, record),
-            None => (self.records.first()?, record + 1),
-        };
-        Some((*id, record, place(id)?.begin + record * size))
-    }
-}
-
 /// A file that is written by appending to a container.
 #[derive(Debug)]
 struct Appended {
     name: PathBuf,
-    places: Places,
+    header: Header,
+    order: FileOrder,
     dataset: Mutex<Dataset>,
 }
 
@@ -119,20 +77,17 @@ impl Appended {
         let end = offset + bytes.len() as u64;
         let mut at = offset;
         while at < end {
-            let Some((id, record, begin)) = self.places.at(at).filter(|found| found.2 < end) else {
-                break;
-            };
-            let header = &self.places.header;
-            let (Some(variable), Some(place)) = (header.schema.variable(id), header.place(id))
-            else {
-                break;
-            };
-            let (from, to) = (at.max(begin), end.min(begin + place.bytes));
-            let part = &bytes[(from - offset) as usize..(to - offset) as usize];
-            let width = variable.ty.size();
-            let first = (from - begin) / width;
-            put_run(&mut dataset, header, (id, variable), record, first, part)?;
-            at = to;
+            let found = self.order.at_or_after(at).filter(|found| found.begin < end);
+            let Some(found) = found else { break };
+            let Some(variable) = self.header.schema.variable(found.var) else { break };
+            let (from, to) = (at.max(found.begin), end.min(found.end()));
+            if from < to {
+                let part = &bytes[(from - offset) as usize..(to - offset) as usize];
+                let first = (from - found.begin) / variable.ty.size();
+                let variable = (found.var, variable);
+                put_run(&mut dataset, &self.header, variable, found.record, first, part)?;
+            }
+            at = found.padded_end();
         }
         Ok(())
     }

@@ -103,7 +103,7 @@ impl Dataset {
         };
         burst.slot = slot;
         let pairs = std::mem::replace(burst.pairs(), vec![next]);
-        let mut logs = Logs::new(pairs.iter().map(Pair::source).collect(), None);
+        let mut logs = Logs::new(pairs.iter().map(Pair::source).collect(), None, &base.hints);
         let mut lower_base = base.clone();
         lower_base.comm = base.comm.duplicate()?;
         let header = self.header.clone();

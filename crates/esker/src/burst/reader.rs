@@ -8,11 +8,9 @@ use esker_format::log::{Footprint, Frame, FrameKind};
 use esker_store::File;
 
 use super::portion::{Pass, Portion, Target, portions};
+use crate::bounded::Bounded;
 use crate::error::Result;
 use crate::log::{LogSource, definition};
-
-/// Memory for footprints that come again.
-const FOOTPRINTS: usize = 64 << 20;
 
 /// Where something in a log could not be replayed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +32,9 @@ struct OneLog {
     at_end: bool,
     /// Where the footprints are defined.
     places: HashMap<u64, Range<u64>>,
-    footprints: HashMap<u64, Arc<Footprint>>,
-    memory: usize,
+    footprints: Bounded<u64, Arc<Footprint>>,
+    /// Bytes of footprints that are kept.
+    budget: u64,
     /// Damages since something was last said to have been replayed.
     damages: Vec<Unusable>,
 }
@@ -58,7 +57,12 @@ pub(crate) struct Reader {
 
 impl Reader {
     /// For logs in the order of their slots.
-    pub(crate) fn new(sources: Vec<LogSource>, applied: Option<u64>, pass: Pass) -> Result<Reader> {
+    pub(crate) fn new(
+        sources: Vec<LogSource>,
+        applied: Option<u64>,
+        pass: Pass,
+        budget: u64,
+    ) -> Result<Reader> {
         let mut logs = Vec::new();
         for mut source in sources {
             source.skip_head()?;
@@ -71,8 +75,8 @@ impl Reader {
                 next: 0,
                 at_end: false,
                 places: HashMap::new(),
-                footprints: HashMap::new(),
-                memory: 0,
+                footprints: Bounded::default(),
+                budget,
                 damages: Vec::new(),
             });
         }
@@ -263,13 +267,8 @@ impl OneLog {
         let Some(footprint) = definition(&self.source, place.clone(), most)? else {
             return Ok(None);
         };
-        self.memory += footprint.memory();
-        if self.memory > FOOTPRINTS {
-            self.footprints.clear();
-            self.memory = footprint.memory();
-        }
-        let footprint = Arc::new(footprint);
-        self.footprints.insert(number, footprint.clone());
+        let (memory, footprint) = (footprint.memory() as u64, Arc::new(footprint));
+        self.footprints.put(number, footprint.clone(), memory, self.budget);
         Ok(Some(footprint))
     }
 

@@ -146,7 +146,7 @@ pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions) -> Result<Recov
         recovery.ranks = found.of(identity).map(|log| log.head.ranks).max().unwrap_or(0);
         recovery.missing = found.missing(identity);
         let sources = found.of(identity).map(|log| log.source.clone()).collect();
-        let mut logs = Logs::new(sources, found.applied(identity));
+        let mut logs = Logs::new(sources, found.applied(identity), &dataset.base.hints);
         let existing = dataset.numrecs();
         let has_records = |var: u64| {
             let variable = usize::try_from(var).ok().and_then(|var| dataset.schema().vars.at(var));

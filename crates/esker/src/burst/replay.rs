@@ -24,6 +24,7 @@ use crate::dataset::Dataset;
 use crate::direct;
 use crate::engine::count;
 use crate::error::{Error, Result};
+use crate::hints::Hints;
 use crate::log::LogSource;
 use crate::memory::{FillBytes, Lent, Memory, MemoryLayout, Sides};
 use crate::plan::{Extent, Plan, Summary};
@@ -53,15 +54,18 @@ pub(crate) struct Logs {
     pub(crate) entries: u64,
     /// Records of chunked variables that were written.
     written: BTreeMap<VarId, u64>,
+    /// Bytes of footprints that are kept of each log.
+    budget: u64,
 }
 
 impl Logs {
-    pub(crate) fn new(sources: Vec<LogSource>, applied: Option<u64>) -> Logs {
-        Logs { sources, applied, unusable: Vec::new(), entries: 0, written: BTreeMap::new() }
+    pub(crate) fn new(sources: Vec<LogSource>, applied: Option<u64>, hints: &Hints) -> Logs {
+        let (unusable, written) = (Vec::new(), BTreeMap::new());
+        Logs { sources, applied, unusable, entries: 0, written, budget: hints.cache }
     }
 
     fn reader(&self, pass: Pass) -> Result<Reader> {
-        Reader::new(self.sources.clone(), self.applied, pass)
+        Reader::new(self.sources.clone(), self.applied, pass, self.budget)
     }
 
     /// Takes over what a reader has met. Every pass meets the same damages.

@@ -177,7 +177,7 @@ impl Session {
         let (meta, data) = (open(&paths[0], META_BLOCK)?, open(&paths[1], DATA_BLOCK)?);
         meta.write_at(0, &self.head)?;
         let head = self.head.len() as u64;
-        let writer = LogWriter::new(meta.clone(), data.clone(), head);
+        let writer = LogWriter::new(meta.clone(), data.clone(), head, base.hints.cache / 2);
         let files = if lane == 0 { paths.to_vec() } else { Vec::new() };
         Ok(Pair {
             writer,

@@ -1,6 +1,6 @@
 //! Decoding: chunks that a read wants, out of a cache or the file, on several threads.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Instant;
@@ -9,6 +9,7 @@ use esker_format::chunked::Entry;
 
 use super::tables::{HeapFile, Trouble};
 use super::{ChunkId, Chunked};
+use crate::bounded::Bounded;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::report::Report;
@@ -16,71 +17,10 @@ use crate::report::Report;
 /// The values of a chunk, in external form.
 pub(super) type Decoded = Arc<Vec<u8>>;
 
-/// Chunks that were decoded lately.
-#[derive(Debug, Default)]
-pub(crate) struct Cache {
-    chunks: HashMap<ChunkId, Kept>,
-    /// By when they were used.
-    order: BTreeMap<u64, ChunkId>,
-    memory: u64,
-    clock: u64,
-}
-
-#[derive(Debug)]
-struct Kept {
-    /// What the table said then: a chunk that was written since is another one. (It may be in the same
-    /// place and have the same checksum, which for data that end with their own is a constant, so
-    /// that whoever writes forgets all.)
-    entry: Entry,
-    values: Decoded,
-    used: u64,
-}
-
-impl Cache {
-    /// Memory of a chunk, with what it takes to keep it.
-    fn memory_of(values: &Decoded) -> u64 {
-        values.len() as u64 + 400
-    }
-
-    fn get(&mut self, id: ChunkId, entry: &Entry) -> Option<Decoded> {
-        self.clock += 1;
-        let kept = self.chunks.get_mut(&id).filter(|kept| kept.entry == *entry)?;
-        self.order.remove(&kept.used);
-        self.order.insert(self.clock, id);
-        kept.used = self.clock;
-        Some(kept.values.clone())
-    }
-
-    /// Keeps a chunk; what it takes the place of goes to `gone`.
-    fn put(
-        &mut self,
-        (id, entry): (ChunkId, Entry),
-        values: &Decoded,
-        most: u64,
-        gone: &mut Vec<Decoded>,
-    ) {
-        let bytes = Cache::memory_of(values);
-        if bytes > most / 2 {
-            return;
-        }
-        self.clock += 1;
-        let kept = Kept { entry, values: values.clone(), used: self.clock };
-        self.order.insert(self.clock, id);
-        if let Some(old) = self.chunks.insert(id, kept) {
-            self.order.remove(&old.used);
-            self.memory -= Cache::memory_of(&old.values);
-            gone.push(old.values);
-        }
-        self.memory += bytes;
-        while self.memory > most {
-            let Some((_, oldest)) = self.order.pop_first() else { break };
-            if let Some(old) = self.chunks.remove(&oldest) {
-                self.memory -= Cache::memory_of(&old.values);
-                gone.push(old.values);
-            }
-        }
-    }
-}
+/// Chunks that were decoded lately, each with what the table said then: one that was written since
+/// is another one. (It may be in the same place and have the same checksum, which for data that end
+/// with their own is a constant, so that whoever writes forgets all.)
+pub(crate) type Cache = Bounded<ChunkId, (Entry, Decoded)>;
 
 /// A chunk that a read wants, and what the table says of it.
 type Wanted = (ChunkId, Option<Entry>);
@@ -109,8 +49,11 @@ impl Dataset {
         let mut gone = Vec::new();
         for (i, values) in todo.iter().zip(decoded) {
             let (id, Some(entry)) = wanted[*i] else { return Err(Error::Garbled) };
-            if keep {
-                cache.put((id, entry), &values, self.base.hints.chunk_cache, &mut gone);
+            // One that would push out most of the others is not kept.
+            let (bytes, most) = (values.len() as u64, self.base.hints.chunk_cache);
+            if keep && bytes <= most / 2 {
+                let put = cache.put(id, (entry, values.clone()), bytes, most);
+                gone.extend(put.into_iter().map(|(_, old)| old));
             }
             report.reads += 1;
             report.bytes_read += entry.size;
@@ -151,7 +94,10 @@ impl Chunked {
         let mut out = Vec::with_capacity(wanted.len());
         for (id, entry) in wanted {
             out.push(match (entry, fills.get(&id.var.0)) {
-                (Some(entry), _) => cache.get(*id, entry),
+                (Some(entry), _) => {
+                    let kept = cache.get(id).filter(|(then, _)| then == entry);
+                    kept.map(|(_, values)| values.clone())
+                }
                 (None, Some(fill)) => Some(fill.clone()),
                 (None, None) => {
                     let mut values = Vec::new();

@@ -52,8 +52,10 @@ pub(crate) use tables::{Chain, HeapFile};
 
 use self::decode::Cache;
 use crate::base::Base;
+use crate::bounded::CacheUse;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::hints::Hints;
 use crate::log::Memo;
 use crate::plan::SharedRuns;
 
@@ -385,6 +387,16 @@ impl Chunked {
     /// Whether any of them has records.
     pub(crate) fn has_records(&self) -> bool {
         self.sound().any(|(_, var)| var.grid().has_records)
+    }
+
+    /// What its caches hold.
+    pub(crate) fn caches(&self, hints: &Hints) -> [CacheUse; 2] {
+        let chunks = self.cache.lock().unwrap_or_else(PoisonError::into_inner).memory();
+        let lists = self.cuts.lock().unwrap_or_else(PoisonError::into_inner).memory();
+        [
+            CacheUse { what: "decoded chunks", bytes: chunks, budget: hints.chunk_cache },
+            CacheUse { what: "lists of blocks in chunks", bytes: lists, budget: hints.cache },
+        ]
     }
 
     /// Memory for a chunk, with anything in it.

@@ -32,7 +32,7 @@ impl Dataset {
         let list = selection.slabs().filter(|slabs| alike && Memo::is_for(slabs));
         let list = list.map(|slabs| (slabs, frame(grid)));
         if let Some((slabs, frame)) = &list
-            && let Some(found) = chunked.cuts().find(slabs, frame)
+            && let Some(found) = chunked.cuts().find(slabs, frame, self.base.hints.cache)
             && let Some(checked) = self.cut_before(chunked, id, grid, purpose, found)
         {
             self.require_begun_for(id, var, checked.records, purpose)?;
@@ -100,7 +100,8 @@ impl Dataset {
             && let Some(base) = chunked.space.begin(id, grid, record)
             && let Some(shared) = extent.share(base, grid.bytes)
         {
-            chunked.cuts().keep(slabs, frame, &shared, shared.memory());
+            let memory = (shared.memory(), self.base.hints.cache);
+            chunked.cuts().keep(slabs, frame, &shared, memory);
         }
         let (parts, gaps, whole_records) = (None, Vec::new(), None);
         Ok(Checked { elements, records: needed, extent, whole_records, parts, gaps })

@@ -1,24 +1,27 @@
 //! Which blocks of a map touch a hyperslab, and which stored elements those are.
 //!
-//! The blocks lie sorted by their first element, as a tree in which every subtree knows how far
-//! it reaches: a question costs a logarithm and its answer.
+//! The blocks are [intervals](crate::intervals) of elements: a question costs a logarithm and its
+//! answer.
+
+use esker_format::runs::advance;
 
 use super::grid::{Block, Grid};
-use crate::log::gallop;
+use crate::intervals::{Interval, Intervals, later_wins};
 
 /// The blocks of a map, or of a part of it, that can be asked.
 #[derive(Debug)]
 pub(crate) struct Index {
-    nodes: Vec<Node>,
-    /// Whether each block ends before the next one begins.
-    apart: bool,
+    blocks: Intervals<Block>,
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Node {
-    block: Block,
-    /// The highest last element of the subtree that this is the middle of.
-    reach: u64,
+impl Interval for Block {
+    fn from(&self) -> u64 {
+        self.first
+    }
+
+    fn to(&self) -> u64 {
+        self.last + 1
+    }
 }
 
 /// A hyperslab of the grid. Its elements are numbered from `base` on.
@@ -101,9 +104,26 @@ impl Piece {
         self.element + self.len
     }
 
+    /// Takes in a piece that continues it.
+    fn grow(&mut self, next: &Piece) -> bool {
+        let continues = (self.end(), self.position + self.len) == (next.element, next.position);
+        self.len += if continues { next.len } else { 0 };
+        continues
+    }
+
     /// The part of it from `from` to `to`, which are within it.
     pub(crate) fn part(&self, from: u64, to: u64) -> Piece {
         Piece { element: from, len: to - from, position: self.position + (from - self.element) }
+    }
+}
+
+impl Interval for Piece {
+    fn from(&self) -> u64 {
+        self.element
+    }
+
+    fn to(&self) -> u64 {
+        self.end()
     }
 }
 
@@ -139,27 +159,13 @@ impl Slab<'_> {
 }
 
 impl Index {
-    pub(crate) fn new(mut blocks: Vec<Block>) -> Index {
-        if !blocks.is_sorted_by_key(|b| b.first) {
-            blocks.sort_unstable_by_key(|b| b.first);
-        }
-        let apart = blocks.windows(2).all(|w| w[0].last < w[1].first);
-        let mut nodes: Vec<Node> =
-            blocks.into_iter().map(|block| Node { block, reach: block.last }).collect();
-        reach(&mut nodes);
-        Index { nodes, apart }
+    pub(crate) fn new(blocks: Vec<Block>) -> Index {
+        Index { blocks: Intervals::new(blocks) }
     }
 
     /// Bytes that an index of so many blocks takes.
     pub(crate) fn memory(blocks: u64) -> u64 {
-        blocks.saturating_mul(size_of::<Node>() as u64)
-    }
-
-    /// Blocks that begin within `first..=last`: no fewer than a question of that range may meet,
-    /// but for those that reach into it.
-    fn within(&self, first: u64, last: u64) -> usize {
-        let from = self.nodes.partition_point(|n| n.block.first < first);
-        self.nodes.partition_point(|n| n.block.first <= last) - from
+        Intervals::<Block>::memory(blocks)
     }
 
     /// Adds what the blocks have of hyperslabs, none of which is empty, to `pieces`.
@@ -184,15 +190,15 @@ impl Index {
         let rows = slab.elements() / width;
         if rows == 1 {
             let is_run = last - first + 1 == width;
-            return self.visit_near(near, first, last, &mut |block| match is_run {
+            return self.blocks.overlapping(near, first, last + 1, &mut |block| match is_run {
                 true => cut.run(block, slab, (first, last), pieces),
                 false => cut.block(block, slab, pieces),
             });
         }
-        let depth = u64::from(usize::BITS - self.nodes.len().leading_zeros());
-        if rows.saturating_mul(2 * depth) > self.within(first, last) as u64 {
-            self.visit_near(near, first, last, &mut |block| cut.block(block, slab, pieces));
-            return;
+        let depth = u64::from(usize::BITS - self.blocks.len().leading_zeros());
+        if rows.saturating_mul(2 * depth) > self.blocks.beginning_in(first, last + 1) as u64 {
+            let mut each = |block: &Block| cut.block(block, slab, pieces);
+            return self.blocks.overlapping(near, first, last + 1, &mut each);
         }
         // A few rows of a large grid: what lies between them is not looked at.
         let mut count = vec![1; slab.start.len()];
@@ -204,47 +210,6 @@ impl Index {
             self.ask_one(cut, near, part, pieces);
         }
     }
-
-    /// Calls `each` with the blocks that may have elements of `first..=last`. Blocks that lie
-    /// apart are looked for from `near` on.
-    fn visit_near(&self, near: &mut usize, first: u64, last: u64, each: &mut impl FnMut(&Block)) {
-        if !self.apart {
-            return self.visit(first, last, each);
-        }
-        let ends_before = |node: &Node| node.block.last < first;
-        let is_beyond = *near > 0 && !self.nodes.get(*near - 1).is_some_and(ends_before);
-        *near = gallop(&self.nodes, if is_beyond { 0 } else { *near }, ends_before);
-        let reached = self.nodes[*near..].iter().take_while(|node| node.block.first <= last);
-        reached.for_each(|node| each(&node.block));
-    }
-
-    fn visit(&self, first: u64, last: u64, each: &mut impl FnMut(&Block)) {
-        fn walk(nodes: &[Node], first: u64, last: u64, each: &mut impl FnMut(&Block)) {
-            let Some(node) = nodes.get(nodes.len() / 2) else { return };
-            if node.reach < first {
-                return;
-            }
-            let (left, right) = nodes.split_at(nodes.len() / 2);
-            walk(left, first, last, each);
-            if node.block.first > last {
-                return;
-            }
-            if node.block.last >= first {
-                each(&node.block);
-            }
-            walk(&right[1..], first, last, each);
-        }
-        walk(&self.nodes, first, last, each);
-    }
-}
-
-/// Sets how far each subtree reaches; the middle is its root.
-fn reach(nodes: &mut [Node]) -> u64 {
-    let middle = nodes.len() / 2;
-    let (left, right) = nodes.split_at_mut(middle);
-    let Some((node, right)) = right.split_first_mut() else { return 0 };
-    node.reach = node.block.last.max(reach(left)).max(reach(right));
-    node.reach
 }
 
 /// Cuts blocks with hyperslabs; its memory is used again from block to block.
@@ -257,6 +222,8 @@ struct Cut<'a> {
     /// The first and the last index of the hyperslab in the block, in each dimension.
     from: Vec<u64>,
     to: Vec<u64>,
+    /// How many those are, and where among them the walk is.
+    lens: Vec<u64>,
     at: Vec<u64>,
 }
 
@@ -264,8 +231,8 @@ impl<'a> Cut<'a> {
     fn new(grid: &'a Grid) -> Cut<'a> {
         let zeros = || vec![0; grid.lens().len()];
         let width = grid.lens().last().copied().unwrap_or(1);
-        let (low, high, from, to, at) = (zeros(), zeros(), zeros(), zeros(), zeros());
-        Cut { grid, width, low, high, from, to, at }
+        let (low, high, from, to) = (zeros(), zeros(), zeros(), zeros());
+        Cut { grid, width, low, high, from, to, lens: zeros(), at: zeros() }
     }
 
     /// The elements that a block has of a hyperslab that is one run, `first..=last`.
@@ -303,20 +270,13 @@ impl<'a> Cut<'a> {
             }
         }
         let row = self.low.len() - 1;
-        self.at.copy_from_slice(&self.from);
+        for d in 0..=row {
+            (self.at[d], self.lens[d]) = (0, self.to[d] - self.from[d] + 1);
+        }
         loop {
             self.row(block, slab, row, pieces);
-            let mut d = row;
-            loop {
-                if d == 0 {
-                    return;
-                }
-                d -= 1;
-                if self.at[d] < self.to[d] {
-                    self.at[d] += 1;
-                    break;
-                }
-                self.at[d] = self.from[d];
+            if advance(&mut self.at[..row], &self.lens[..row]).is_none() {
+                return;
             }
         }
     }
@@ -325,8 +285,9 @@ impl<'a> Cut<'a> {
     fn row(&self, block: &Block, slab: Slab<'_>, row: usize, pieces: &mut Vec<Piece>) {
         let (mut element, mut position) = (0, 0);
         for d in 0..=row {
-            element = element * slab.count[d] + self.at[d];
-            let place = slab.start[d] + self.at[d] * slab.stride[d];
+            let at = self.from[d] + self.at[d];
+            element = element * slab.count[d] + at;
+            let place = slab.start[d] + at * slab.stride[d];
             position = position * (self.high[d] - self.low[d] + 1) + (place - self.low[d]);
         }
         let (element, position) = (slab.base + element, block.position + position);
@@ -343,11 +304,8 @@ impl<'a> Cut<'a> {
 
 /// Adds a piece; one that continues the last makes it longer.
 fn push(pieces: &mut Vec<Piece>, piece: Piece) {
-    match pieces.last_mut() {
-        Some(last) if last.end() == piece.element && last.position + last.len == piece.position => {
-            last.len += piece.len;
-        }
-        _ => pieces.push(piece),
+    if !pieces.last_mut().is_some_and(|last| last.grow(&piece)) {
+        pieces.push(piece);
     }
 }
 
@@ -358,37 +316,9 @@ pub(crate) fn settle(pieces: &mut Vec<Piece>) {
         pieces.sort_unstable_by_key(|p| (p.element, p.position));
     }
     if pieces.windows(2).any(|w| w[0].end() > w[1].element) {
-        *pieces = last_stored(pieces);
-    }
-}
-
-fn last_stored(sorted: &[Piece]) -> Vec<Piece> {
-    let mut out = Vec::with_capacity(sorted.len());
-    // Pieces that have begun, the one that is stored last on top.
-    let mut open = std::collections::BinaryHeap::new();
-    let (mut next, mut at) = (0, 0);
-    loop {
-        while open.peek().is_some_and(|(_, i): &(u64, usize)| sorted[*i].end() <= at) {
-            open.pop();
-        }
-        if open.is_empty() {
-            match sorted.get(next) {
-                Some(piece) => at = at.max(piece.element),
-                None => return out,
-            }
-        }
-        while let Some(piece) = sorted.get(next).filter(|p| p.element <= at) {
-            // Blobs and blocks do not share places, so that where a piece begins tells which of
-            // two is stored later.
-            open.push((piece.position, next));
-            next += 1;
-        }
-        let Some(top) = open.peek().map(|(_, i)| sorted[*i]).filter(|p| p.end() > at) else {
-            continue;
-        };
-        let until = sorted.get(next).map_or(top.end(), |p| p.element.min(top.end()));
-        push(&mut out, top.part(at, until));
-        at = until;
+        // Blobs and blocks do not share places, so that where a piece begins tells which of two is
+        // stored later.
+        *pieces = later_wins(pieces, |p| p.position, Piece::part, Piece::grow);
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use esker_format::{Header, NumRecs, Schema, SchemaError, VarId, values};
+use esker_format::{FileOrder, Header, NumRecs, Schema, SchemaError, VarId, values};
 use esker_store::{Access, ElementOrder, File, FileRun, LiveDraft, MadeUp, Store, StoreError};
 
 use super::naming::{growing, grown, require_free, strangers};
@@ -30,9 +30,9 @@ pub(crate) struct Spread {
     groups: Groups,
     /// Where the dataset's header ends.
     header_len: u64,
-    fixed: Vec<SpreadVar>,
-    /// Begins are counted from the beginning of a record.
-    record: Vec<SpreadVar>,
+    order: FileOrder,
+    /// Where each variable is.
+    places: Vec<Place>,
     whole: Records,
     main_records: Records,
     header: Header,
@@ -59,14 +59,7 @@ impl Records {
     }
 }
 
-/// A variable, or one record of it.
-#[derive(Debug)]
-struct SpreadVar {
-    begin: u64,
-    bytes: u64,
-    place: Place,
-}
-
+/// Where a variable, or one record of it, is.
 #[derive(Debug)]
 enum Place {
     /// In the file itself: where its first byte is.
@@ -103,11 +96,9 @@ impl Spread {
         groups: Groups,
     ) -> Spread {
         let in_subs = groups.variables(&header.schema);
-        let (mut fixed, mut record) = (Vec::new(), Vec::new());
-        let whole = Records::of(header);
-        for (id, variable, at) in header.vars() {
+        let places = header.vars().map(|(id, variable, _)| {
             let ordinal = in_subs.iter().position(|(var, _, _)| *var == id);
-            let place = match ordinal {
+            match ordinal {
                 None => Place::Main(disk.place(id).map_or(0, |place| place.begin)),
                 Some(ordinal) => {
                     let (_, map, stored) = &in_subs[ordinal];
@@ -116,17 +107,9 @@ impl Spread {
                     let starts = starts.iter().map(|range| range.start * size).collect();
                     Place::Subs { ordinal, row: stored * size, starts }
                 }
-            };
-            match header.schema.is_record(variable) {
-                true => {
-                    let begin = at.begin - whole.begin.min(at.begin);
-                    record.push(SpreadVar { begin, bytes: at.bytes, place });
-                }
-                false => fixed.push(SpreadVar { begin: at.begin, bytes: at.bytes, place }),
             }
-        }
-        fixed.sort_by_key(|part| part.begin);
-        record.sort_by_key(|part| part.begin);
+        });
+        let places = places.collect();
         let subs = (0..groups.count()).map(|_| OnceLock::new()).collect();
         Spread {
             store: base.store.clone(),
@@ -137,9 +120,9 @@ impl Spread {
             disk: Mutex::new(disk),
             groups,
             header_len: header.layout.header_len,
-            fixed,
-            record,
-            whole,
+            order: FileOrder::of(header),
+            places,
+            whole: Records::of(header),
             header: header.clone(),
             subs,
             earlier_are_safe: AtomicBool::new(false),
@@ -422,26 +405,18 @@ impl Spread {
         if offset < self.header_len {
             return Ok((Where::Main(offset), len.min(self.header_len - offset)));
         }
-        let (parts, record, at) = match offset >= self.whole.begin && self.whole.size > 0 {
-            true => {
-                let behind = offset - self.whole.begin;
-                (&self.record, behind / self.whole.size, behind % self.whole.size)
-            }
-            false => (&self.fixed, 0, offset),
+        let next = self.order.at_or_after(offset);
+        let here = next.filter(|at| at.begin <= offset);
+        let values = here.filter(|at| offset < at.end());
+        let found = values.and_then(|at| Some((at, self.places.get(at.var.0)?)));
+        let Some((at, place)) = found else {
+            // Padding, or unused up to the next variable.
+            let until = here.map(|at| at.padded_end()).or(next.map(|at| at.begin));
+            return Ok((Where::Nowhere, len.min(until.map_or(len, |until| until - offset))));
         };
-        let number = parts.partition_point(|part| part.begin <= at);
-        let next = parts.get(number).map(|part| part.begin - at);
-        let part = number.checked_sub(1).and_then(|n| parts.get(n));
-        let Some(part) = part.filter(|part| at < part.begin + part.bytes) else {
-            let rest = match std::ptr::eq(parts, &self.record) {
-                true => self.whole.size - at,
-                false => self.whole.begin.saturating_sub(offset).max(1),
-            };
-            return Ok((Where::Nowhere, len.min(next.unwrap_or(rest).min(rest)).max(1)));
-        };
-        let within = at - part.begin;
-        let len = len.min(part.bytes - within);
-        match &part.place {
+        let (record, within) = (at.record, offset - at.begin);
+        let len = len.min(at.end() - offset);
+        match place {
             Place::Main(begin) => {
                 Ok((Where::Main(begin + record * self.main_records.size + within), len))
             }

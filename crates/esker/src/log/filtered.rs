@@ -5,14 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use esker_codec::{Chunk, FilterMask, Pipeline, Scratch};
 use esker_format::{ExternalType, Values, Variable, values};
 
+use crate::bounded::Bounded;
+
 /// The attribute that says which filters a variable's payloads go through.
 pub(crate) const ATTRIBUTE: &str = "__filters";
 
 /// Bytes of values in an entry of a filtered variable, at most: what one read decodes.
 pub(crate) const LONGEST: u64 = 4 << 20;
-
-/// Decoded payloads that are kept for the reads that follow.
-const KEPT: usize = 32 << 20;
 
 /// The filters of a variable.
 #[derive(Debug)]
@@ -94,48 +93,43 @@ impl Filtered {
 /// A payload's log and place in it.
 type Key = (u32, u64);
 
-/// Payloads that were decoded last, newest at the end.
+/// Payloads that were decoded lately.
 #[derive(Debug, Default)]
 pub(crate) struct Decoded {
-    kept: Mutex<Vec<(Key, Arc<Vec<u8>>)>>,
+    kept: Mutex<Bounded<Key, Arc<Vec<u8>>>>,
     /// Memory that is free: fresh memory costs as much as filling it.
     spare: Mutex<Vec<(Vec<u8>, Scratch)>>,
 }
 
 impl Decoded {
-    /// The elements of a payload, decoded if they are not kept. `read` reads and checks it.
+    /// The elements of a payload, decoded if they are not kept: `budget` bytes of all. `read` reads
+    /// and checks it.
     pub(crate) fn get<E>(
         &self,
-        key: Key,
+        (key, budget): (Key, u64),
         filters: &Filtered,
         shape: &[usize],
         read: impl FnOnce() -> Result<Vec<u8>, E>,
         failed: impl FnOnce(String) -> E,
     ) -> Result<Arc<Vec<u8>>, E> {
         let lock = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        {
-            let mut kept = lock();
-            if let Some(at) = kept.iter().position(|(k, _)| *k == key) {
-                let found = kept.remove(at);
-                let elements = found.1.clone();
-                kept.push(found);
-                return Ok(elements);
-            }
+        if let Some(elements) = lock().get(&key) {
+            return Ok(elements.clone());
         }
         let payload = read()?;
         let spare = || self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut elements, mut scratch) = spare().pop().unwrap_or_default();
         filters.decode(shape, &payload, &mut elements, &mut scratch).map_err(failed)?;
         let elements = Arc::new(elements);
-        let mut free = Vec::new();
-        let mut kept = lock();
-        kept.push((key, elements.clone()));
-        while kept.len() > 1 && kept.iter().map(|(_, e)| e.len()).sum::<usize>() > KEPT {
-            // Unless somebody is reading it.
-            free = Arc::try_unwrap(kept.remove(0).1).unwrap_or_default();
-        }
-        drop(kept);
+        let gone = lock().put(key, elements.clone(), elements.len() as u64, budget);
+        // Unless somebody is reading it.
+        let free = gone.into_iter().find_map(Arc::into_inner).unwrap_or_default();
         spare().push((free, scratch));
         Ok(elements)
+    }
+
+    /// Bytes that are kept.
+    pub(crate) fn memory(&self) -> u64 {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).memory()
     }
 }

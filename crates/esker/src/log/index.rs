@@ -20,10 +20,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use esker_format::log::{Definition, Entry, Footprint, Frame, FrameKind, Records};
 
 use super::SortedRuns;
-use super::levels::{Interval, Levels};
 use super::source::LogSource;
 use super::weave::Weaves;
+use crate::bounded::Bounded;
 use crate::error::{Error, Result};
+use crate::intervals::{Grouped, Interval, Levels};
 
 /// Bytes of tables that are kept for reads that follow.
 const MOST_WEAVES: usize = 4 << 20;
@@ -98,13 +99,15 @@ struct Single {
     found: Found,
 }
 
-impl Interval for Single {
+impl Grouped for Single {
     type Group = (u64, u64);
 
     fn group(&self) -> (u64, u64) {
         (self.var, self.found.records.first)
     }
+}
 
+impl Interval for Single {
     fn from(&self) -> u64 {
         self.found.first
     }
@@ -121,13 +124,15 @@ struct Spread {
     found: Found,
 }
 
-impl Interval for Spread {
+impl Grouped for Spread {
     type Group = u64;
 
     fn group(&self) -> u64 {
         self.var
     }
+}
 
+impl Interval for Spread {
     fn from(&self) -> u64 {
         self.found.records.first
     }
@@ -205,11 +210,8 @@ struct Definitions {
     memory: usize,
 }
 
-#[derive(Debug, Default)]
-struct Cache {
-    runs: HashMap<(u32, u64), Arc<SortedRuns>>,
-    memory: usize,
-}
+/// Decoded footprints, by log and number.
+type Cache = Bounded<(u32, u64), Arc<SortedRuns>>;
 
 impl Index {
     /// An index that takes about `budget` bytes.
@@ -335,7 +337,7 @@ impl Index {
     /// Notes that so many bytes are held, beside what the index has.
     pub(crate) fn note(&self, beside: usize) {
         let given = self.given.as_ref().map_or(0, |given| given.memory);
-        let kept = self.cache().memory + self.weaves().memory();
+        let kept = self.cached() as usize;
         self.peak.fetch_max(self.memory + given + kept + beside, Ordering::Relaxed);
     }
 
@@ -476,7 +478,7 @@ impl Index {
     /// The runs of an entry's footprint.
     pub(crate) fn runs(&self, found: &Found) -> Result<Option<Arc<SortedRuns>>> {
         let key = (found.log, found.footprint);
-        if let Some(runs) = self.cache().runs.get(&key) {
+        if let Some(runs) = self.cache().get(&key) {
             return Ok(Some(runs.clone()));
         }
         let bytes = self.definition(found)?;
@@ -492,14 +494,8 @@ impl Index {
     }
 
     fn keep(&self, key: (u32, u64), runs: &Arc<SortedRuns>) {
-        let mut cache = self.cache();
-        cache.memory += runs.memory();
-        if cache.memory > self.runs_room() {
-            cache.runs.clear();
-            cache.memory = runs.memory();
-        }
-        cache.runs.insert(key, runs.clone());
-        drop(cache);
+        let budget = self.runs_room() as u64;
+        self.cache().put(key, runs.clone(), runs.memory() as u64, budget);
         self.note(0);
     }
 
@@ -509,8 +505,18 @@ impl Index {
     }
 
     /// Bytes that they may take.
-    pub(crate) fn weaves_budget(&self) -> usize {
-        (self.budget / 16).min(MOST_WEAVES)
+    pub(crate) fn weaves_budget(&self) -> u64 {
+        (self.budget / 16).min(MOST_WEAVES) as u64
+    }
+
+    /// Bytes of payloads that were decoded through filters that may be kept.
+    pub(crate) fn decoded_budget(&self) -> u64 {
+        self.budget as u64 / 8
+    }
+
+    /// Bytes that footprints and tables take that are kept.
+    pub(crate) fn cached(&self) -> u64 {
+        self.cache().memory() + self.weaves().memory()
     }
 
     fn cache(&self) -> std::sync::MutexGuard<'_, Cache> {

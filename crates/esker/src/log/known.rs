@@ -4,56 +4,83 @@ use std::sync::Arc;
 
 use esker_format::log::{ElementRun, Footprint};
 
-use super::mixed::{NumberMap, mix};
+use super::mixed::{ByNumber, mix};
 use super::parts::Shape;
+use crate::bounded::Bounded;
 
-/// Bytes that the table may take; beyond it, it is emptied, and footprints are stored again.
-const MOST: usize = 32 << 20;
-
-#[derive(Debug, Default)]
+/// Footprints with their numbers. Those that had to go are stored again.
+#[derive(Debug)]
 pub(crate) struct Known {
-    table: NumberMap<u64, Vec<(Footprint, u64)>>,
-    /// Shared footprints that were met, held so that nothing else comes to lie where they are.
-    met: NumberMap<usize, (Arc<Footprint>, u64)>,
-    memory: usize,
+    footprints: Bounded<Name, (Held, u64), ByNumber>,
+    budget: u64,
+}
+
+/// What a footprint is found by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Name {
+    /// A hash of its numbers.
+    Numbers(u64),
+    /// Where a shared one lies.
+    Shared(usize),
+}
+
+#[derive(Debug)]
+enum Held {
+    Own(Footprint),
+    /// One that was met, held so that nothing else comes to lie where it is.
+    Shared(Arc<Footprint>),
 }
 
 impl Known {
+    /// None yet, and never more than about `budget` bytes of them.
+    pub(crate) fn new(budget: u64) -> Known {
+        Known { footprints: Bounded::default(), budget }
+    }
+
     /// The number of an equal footprint.
     pub(crate) fn find(&mut self, shape: &Shape<'_>) -> Option<u64> {
         if let Shape::Shared(footprint) = shape
-            && let Some((_, number)) = self.met.get(&(Arc::as_ptr(footprint) as usize))
+            && let Some((Held::Shared(held), number)) = self.footprints.get(&shared(footprint))
+            && Arc::ptr_eq(held, footprint)
         {
             return Some(*number);
         }
-        let candidates = self.table.get(&hash(shape))?;
-        let number = candidates.iter().find(|(footprint, _)| equal(footprint, shape))?.1;
-        self.meet(shape, number);
+        let (held, number) = self.footprints.get(&Name::Numbers(hash(shape)))?;
+        let number = *number;
+        match held {
+            Held::Own(footprint) if equal(footprint, shape) => self.meet(shape, number),
+            _ => return None,
+        }
         Some(number)
     }
 
     fn meet(&mut self, shape: &Shape<'_>, number: u64) {
         if let Shape::Shared(footprint) = shape {
-            self.met.insert(Arc::as_ptr(footprint) as usize, (Arc::clone(footprint), number));
+            // Whoever shares it has its memory.
+            let held = Held::Shared(Arc::clone(footprint));
+            self.footprints.put(shared(footprint), (held, number), 0, self.budget);
         }
     }
 
     pub(crate) fn insert(&mut self, shape: &Shape<'_>, footprint: Footprint, number: u64) {
-        self.memory += footprint.memory() + 64;
-        if self.memory > MOST {
-            self.clear();
-            self.memory = footprint.memory() + 64;
-        }
         self.meet(shape, number);
-        self.table.entry(hash(shape)).or_default().push((footprint, number));
+        let (name, memory) = (Name::Numbers(hash(shape)), footprint.memory() as u64);
+        self.footprints.put(name, (Held::Own(footprint), number), memory, self.budget);
     }
 
     /// Forgets everything: the log begins anew.
     pub(crate) fn clear(&mut self) {
-        self.table.clear();
-        self.met.clear();
-        self.memory = 0;
+        self.footprints.clear();
     }
+
+    /// Bytes that are kept.
+    pub(crate) fn memory(&self) -> u64 {
+        self.footprints.memory()
+    }
+}
+
+fn shared(footprint: &Arc<Footprint>) -> Name {
+    Name::Shared(Arc::as_ptr(footprint) as usize)
 }
 
 fn equal(footprint: &Footprint, shape: &Shape<'_>) -> bool {

@@ -539,7 +539,13 @@ impl Laying<'_> {
             self.read_checked(found, 0, &mut payload)?;
             Ok(payload)
         };
-        let elements = self.view.decoded.get(key, filters, &shape, read, failed)?;
+        let elements = self.view.decoded.get(
+            (key, self.index.decoded_budget()),
+            filters,
+            &shape,
+            read,
+            failed,
+        )?;
         let width = self.width() as usize;
         for part in parts {
             let at = part.from as usize;

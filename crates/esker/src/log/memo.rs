@@ -10,16 +10,14 @@ use std::sync::Arc;
 
 use esker_format::log::Footprint;
 
-use super::mixed::{NumberMap, mix};
+use super::mixed::{ByNumber, mix};
 use super::parts::{Part, each_part};
+use crate::bounded::Bounded;
 use crate::plan::Extent;
 use crate::selection::Slabs;
 
 /// Lists shorter than this are quicker to check than to look up.
 const WORTH: usize = 16;
-
-/// Bytes that the memo may take; beyond it, it is emptied.
-const MOST: usize = 64 << 20;
 
 /// A list in the log's space: entries of one record.
 #[derive(Debug)]
@@ -43,11 +41,24 @@ pub(crate) type Frame = (Vec<u64>, bool);
 /// What lists were found to be.
 #[derive(Debug)]
 pub(crate) struct Memo<P = Parts> {
-    kept: Vec<Kept<P>>,
-    by_numbers: NumberMap<u64, Vec<usize>>,
-    /// Selections that were met, which of the kept they are, and in which record.
-    met: NumberMap<usize, Vec<(Arc<Slabs>, usize, u64)>>,
-    memory: usize,
+    known: Bounded<Name, Known<P>, ByNumber>,
+}
+
+/// What something is found by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Name {
+    /// A hash of a list's numbers.
+    Numbers(u64),
+    /// Where the selection lies that holds a list.
+    Selection(usize),
+}
+
+#[derive(Debug)]
+enum Known<P> {
+    List(Kept<P>),
+    /// A selection that was met, which lists it is, and in which record. It is held, so that nothing
+    /// else can come to lie where it is.
+    Met(Arc<Slabs>, Vec<(u64, u64)>),
 }
 
 #[derive(Debug)]
@@ -59,31 +70,33 @@ struct Kept<P> {
 
 impl<P> Default for Memo<P> {
     fn default() -> Self {
-        let (by_numbers, met) = (NumberMap::default(), NumberMap::default());
-        Memo { kept: Vec::new(), by_numbers, met, memory: 0 }
+        Memo { known: Bounded::default() }
     }
 }
 
 impl<P> Memo<P> {
-    /// The list's parts and its record.
-    pub(crate) fn find(&mut self, slabs: &Arc<Slabs>, frame: &Frame) -> Option<(Arc<P>, u64)> {
-        let pointer = Arc::as_ptr(slabs) as usize;
-        let met = self.met.get(&pointer).into_iter().flatten();
-        for (_, number, record) in met {
-            let kept = &self.kept[*number];
-            if kept.frame == *frame {
-                return Some((kept.parts.clone(), *record));
+    /// The list's parts and its record. What is to be remembered of it may take `budget` bytes with
+    /// everything else.
+    pub(crate) fn find(
+        &mut self,
+        slabs: &Arc<Slabs>,
+        frame: &Frame,
+        budget: u64,
+    ) -> Option<(Arc<P>, u64)> {
+        let met = match self.known.get(&selection(slabs)) {
+            Some(Known::Met(held, met)) if Arc::ptr_eq(held, slabs) => met.clone(),
+            _ => Vec::new(),
+        };
+        for (hash, record) in met {
+            if let Some(kept) = self.list(hash).filter(|kept| kept.frame == *frame) {
+                return Some((kept.parts.clone(), record));
             }
         }
         let record = common_record(slabs, frame)?;
-        let candidates = self.by_numbers.get(&hash(slabs, frame))?;
-        let same = |number: &&usize| {
-            let kept = &self.kept[**number];
-            kept.frame == *frame && equal(&kept.slabs, slabs, frame)
-        };
-        let number = *candidates.iter().find(same)?;
-        let parts = self.kept[number].parts.clone();
-        self.meet(slabs, number, record);
+        let hash = hash(slabs, frame);
+        let same = |kept: &&Kept<P>| kept.frame == *frame && equal(&kept.slabs, slabs, frame);
+        let parts = self.list(hash).filter(same)?.parts.clone();
+        self.meet(slabs, (hash, record), budget);
         Some((parts, record))
     }
 
@@ -94,26 +107,43 @@ impl<P> Memo<P> {
         slabs: &Arc<Slabs>,
         frame: &Frame,
         parts: &Arc<P>,
-        memory: usize,
+        (memory, budget): (usize, u64),
     ) -> Option<u64> {
         let record = common_record(slabs, frame)?;
-        self.memory += memory;
-        if self.memory > MOST {
-            *self = Memo { memory, ..Memo::default() };
-        }
-        let number = self.kept.len();
-        self.kept.push(Kept { slabs: slabs.clone(), frame: frame.clone(), parts: parts.clone() });
-        self.by_numbers.entry(hash(slabs, frame)).or_default().push(number);
-        self.meet(slabs, number, record);
+        let hash = hash(slabs, frame);
+        let kept = Kept { slabs: slabs.clone(), frame: frame.clone(), parts: parts.clone() };
+        self.known.put(Name::Numbers(hash), Known::List(kept), memory as u64, budget);
+        self.meet(slabs, (hash, record), budget);
         Some(record)
     }
 
-    fn meet(&mut self, slabs: &Arc<Slabs>, number: usize, record: u64) {
-        self.memory += (slabs.start.len() + slabs.count.len()) * size_of::<u64>();
-        let pointer = Arc::as_ptr(slabs) as usize;
-        // The selection is held, so that nothing else can come to lie where it is.
-        self.met.entry(pointer).or_default().push((slabs.clone(), number, record));
+    /// Bytes that are kept.
+    pub(crate) fn memory(&self) -> u64 {
+        self.known.memory()
     }
+
+    fn list(&mut self, hash: u64) -> Option<&Kept<P>> {
+        match self.known.get(&Name::Numbers(hash))? {
+            Known::List(kept) => Some(kept),
+            Known::Met(..) => None,
+        }
+    }
+
+    fn meet(&mut self, slabs: &Arc<Slabs>, list: (u64, u64), budget: u64) {
+        let name = selection(slabs);
+        let mut met = match self.known.remove(&name) {
+            Some(Known::Met(_, met)) => met,
+            _ => Vec::new(),
+        };
+        met.retain(|(hash, _)| *hash != list.0);
+        met.push(list);
+        let memory = (slabs.start.len() + slabs.count.len()) * size_of::<u64>();
+        self.known.put(name, Known::Met(slabs.clone(), met), memory as u64, budget);
+    }
+}
+
+fn selection(slabs: &Arc<Slabs>) -> Name {
+    Name::Selection(Arc::as_ptr(slabs) as usize)
 }
 
 impl Memo {
@@ -134,8 +164,8 @@ impl Memo {
         slabs: &Arc<Slabs>,
         frame: &Frame,
         extent: &mut Extent,
-        record_step: u64,
-        elements: u64,
+        (record_step, elements): (u64, u64),
+        budget: u64,
     ) -> Option<(Arc<Parts>, u64)> {
         common_record(slabs, frame)?;
         let mut items = Vec::new();
@@ -149,7 +179,7 @@ impl Memo {
         };
         let Ok(()) = each_part(extent, record_step, keep);
         let parts = Arc::new(Parts { elements, items });
-        let record = self.keep(slabs, frame, &parts, memory)?;
+        let record = self.keep(slabs, frame, &parts, (memory, budget))?;
         Some((parts, record))
     }
 }

@@ -1,10 +1,9 @@
 //! Tables by numbers that this process made: addresses, and hashes of what it writes.
 
-use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A table whose keys nobody outside can choose, so that a multiplication is hash enough.
-pub(crate) type NumberMap<K, V> = HashMap<K, V, BuildHasherDefault<Mixed>>;
+/// For tables whose keys nobody outside can choose, so that a multiplication is hash enough.
+pub(crate) type ByNumber = BuildHasherDefault<Mixed>;
 
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 

@@ -1,8 +1,8 @@
 //! The log: payloads as they came, what they are, and how they are found again.
 //!
 //! A write is cut into `parts`, each of which the `writer` appends as an entry; equal footprints
-//! are `known`. To read, the frames of each `source` go into the `index` (with `levels` of
-//! intervals and `sorted` runs for footprints), and the `view` answers as if it were a file,
+//! are `known`. To read, the frames of each `source` go into the `index` (in levels of
+//! [intervals](crate::intervals), with `sorted` runs for footprints), and the `view` answers as if it were a file,
 //! into which `lay` puts what is known.
 //! Where each rank indexes a share, `questions` of what is to be read go round (`asking`).
 
@@ -13,7 +13,6 @@ mod holes;
 mod index;
 mod known;
 mod lay;
-mod levels;
 mod memo;
 mod mixed;
 mod parts;
@@ -30,7 +29,7 @@ pub use index::LogDamage;
 pub(crate) use index::{Index, Order, definition};
 pub(crate) use memo::{Memo, Parts};
 pub(crate) use questions::questions;
-pub(crate) use sorted::{SortedRuns, gallop};
+pub(crate) use sorted::SortedRuns;
 pub(crate) use source::LogSource;
 pub(crate) use view::{View, Want};
 pub(crate) use writer::{Lengths, LogWriter};

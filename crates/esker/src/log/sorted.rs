@@ -4,6 +4,7 @@ use esker_format::log::{ElementRun, Footprint};
 use esker_format::runs::Pattern;
 
 use super::cut::shape_of;
+use crate::intervals::gallop;
 
 /// A footprint that can be asked.
 #[derive(Debug)]
@@ -164,19 +165,6 @@ fn clip(
     if begin < end {
         each(begin, end - begin, element + (begin - start));
     }
-}
-
-/// The first item at or after `start` for which `before` is false; it is true up to there. Costs
-/// a logarithm of the distance.
-pub(crate) fn gallop<T>(list: &[T], start: usize, before: impl Fn(&T) -> bool) -> usize {
-    let mut low = start.min(list.len());
-    let mut step = 1;
-    while list.get(low + step - 1).is_some_and(&before) {
-        low += step;
-        step *= 2;
-    }
-    let high = (low + step - 1).min(list.len());
-    low + list[low..high].partition_point(before)
 }
 
 #[cfg(test)]

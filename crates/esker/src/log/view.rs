@@ -11,7 +11,7 @@ use std::ops::{Deref, DerefMut, Range};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use esker_format::{Header, NumRecs, Placement, VarId, Variable, values};
+use esker_format::{At, FileOrder, Header, NumRecs, VarId, Variable, values};
 use esker_store::{ElementOrder, File, FileRun, MadeUp, StoreError};
 
 use super::asking::Question;
@@ -19,6 +19,7 @@ use super::filtered::{Decoded, Filtered};
 use super::index::Index;
 pub(crate) use super::lay::Want;
 use super::lay::{Laying, Stretch};
+use crate::bounded::CacheUse;
 
 /// What a read asks a view for at once. Entries' payloads are checked in blocks, so that small
 /// reads would check the same blocks again and again.
@@ -45,8 +46,7 @@ pub(crate) struct State {
     /// Variables of which entries say nothing: what stands for chunked ones.
     left_out: Vec<VarId>,
     /// Variables without records by where they begin, and those with.
-    fixed: Vec<VarId>,
-    records: Vec<VarId>,
+    order: FileOrder,
     /// Where the file would end.
     end: u64,
     /// The filters of each variable that has any.
@@ -85,6 +85,17 @@ impl DerefMut for Scratch {
 }
 
 impl View {
+    /// Bytes that are kept for later reads: footprints and tables, and payloads that were decoded.
+    pub(crate) fn cached(&self) -> [CacheUse; 2] {
+        let index = &self.state().index;
+        let budget = index.runs_room() as u64 + index.weaves_budget();
+        let decoded = (self.decoded.memory(), index.decoded_budget());
+        [
+            CacheUse { what: "footprints of a log", bytes: index.cached(), budget },
+            CacheUse { what: "decoded payloads of a log", bytes: decoded.0, budget: decoded.1 },
+        ]
+    }
+
     pub(crate) fn new(
         path: PathBuf,
         under: Option<Arc<dyn File>>,
@@ -185,11 +196,11 @@ impl View {
 
 impl State {
     fn new(index: Index, header: Header) -> State {
-        let (head, fixed, records) = (Vec::new(), Vec::new(), Vec::new());
+        let (head, order) = (Vec::new(), FileOrder::default());
         let (filters, under_records) = (HashMap::new(), 0);
         let left_out = Vec::new();
         let mut state =
-            State { index, under_records, header, head, left_out, fixed, records, end: 0, filters };
+            State { index, under_records, header, head, left_out, order, end: 0, filters };
         state.place();
         state
     }
@@ -216,28 +227,20 @@ impl State {
         self.header.numrecs = NumRecs::Count(records);
         self.head = self.header.encode();
         self.end = self.header.data_end(records);
+        self.order.set_records(records);
     }
 
     fn place(&mut self) {
         self.head = self.header.encode();
         let header = &self.header;
-        let empty = |place: &Placement| place.bytes == 0;
-        let left_out = |id: &VarId| self.left_out.contains(id);
-        let all = header.vars().filter(|(id, _, place)| !empty(place) && !left_out(id));
-        let (mut records, mut fixed): (Vec<VarId>, Vec<VarId>) =
-            all.map(|(id, _, _)| id).partition(|id| {
-                header.schema.variable(*id).is_some_and(|v| header.schema.is_record(v))
-            });
-        let begin = |id: &VarId| header.place(*id).map_or(0, |p| p.begin);
-        fixed.sort_by_key(begin);
-        records.sort_by_key(begin);
+        self.order = FileOrder::of_those(header, |id| !self.left_out.contains(&id));
+        self.order.set_records(self.numrecs());
         self.end = header.data_end(self.numrecs());
         // What cannot be understood is an error when it is read.
         let filters = header.vars().filter_map(|(id, variable, _)| {
             Some((id, Arc::new(Filtered::of(variable).ok().flatten()?)))
         });
         self.filters = filters.collect();
-        (self.fixed, self.records) = (fixed, records);
     }
 
     fn numrecs(&self) -> u64 {
@@ -247,23 +250,15 @@ impl State {
         }
     }
 
-    /// Bytes of a variable's values (in one record) and of the padding behind them.
-    fn padded(&self, id: VarId, place: &Placement) -> u64 {
-        let is_record =
-            self.header.schema.variable(id).is_some_and(|v| self.header.schema.is_record(v));
-        // A lone record variable of a small type is not padded.
-        let most = if is_record { self.header.layout.record_size } else { u64::MAX };
-        place.vsize.min(most).max(place.bytes)
-    }
-
     /// The variable's record that has the byte at `offset`, if one has.
     fn stretch_at(&self, offset: u64) -> Option<Stretch<'_>> {
-        let mut at = None;
-        let Ok(()) = self.stretches(offset, offset + 1, |stretch, _| {
-            at = Some(stretch);
-            Ok::<(), Infallible>(())
-        });
-        at
+        self.stretch(self.order.at(offset)?)
+    }
+
+    fn stretch(&self, at: At) -> Option<Stretch<'_>> {
+        let variable = self.header.schema.variable(at.var)?;
+        let At { var, record, begin, bytes, .. } = at;
+        Some(Stretch { var, variable, record, begin, len: bytes })
     }
 
     /// Calls `each` with every variable's stretch that meets `from..to` of the file, and the part
@@ -274,45 +269,12 @@ impl State {
         to: u64,
         mut each: impl FnMut(Stretch<'s>, (u64, u64)) -> std::result::Result<(), E>,
     ) -> std::result::Result<(), E> {
-        let header = &self.header;
-        let mut meet = |id: VarId, record: u64, shift: u64| {
-            let (Some(variable), Some(place)) = (header.schema.variable(id), header.place(id))
-            else {
-                return Ok(());
-            };
-            let begin = place.begin + shift;
-            let (start, end) = (from.max(begin), to.min(begin + self.padded(id, place)));
-            if start >= end {
-                return Ok(());
-            }
-            let stretch = Stretch { var: id, variable, record, begin, len: place.bytes };
-            each(stretch, (start - begin, end - begin))
-        };
-        let end_of = |id: &VarId| header.place(*id).map_or(0, |p| p.begin + self.padded(*id, p));
-        let first = self.fixed.partition_point(|id| end_of(id) <= from);
-        for id in &self.fixed[first..] {
-            if header.place(*id).is_some_and(|p| p.begin >= to) {
-                break;
-            }
-            meet(*id, 0, 0)?;
-        }
-        let size = header.layout.record_size;
-        let Some(start) = self.records.first().and_then(|id| header.place(*id)) else {
-            return Ok(());
-        };
-        if size == 0 || to <= start.begin {
-            return Ok(());
-        }
-        let first = from.saturating_sub(start.begin) / size;
-        let last = ((to - 1 - start.begin) / size + 1).min(self.numrecs());
-        for record in first..last {
-            let shift = record * size;
-            let first = self.records.partition_point(|id| end_of(id) + shift <= from);
-            for id in &self.records[first..] {
-                if header.place(*id).is_some_and(|p| p.begin + shift >= to) {
-                    break;
-                }
-                meet(*id, record, shift)?;
+        let mut next = from;
+        while let Some(at) = self.order.at_or_after(next).filter(|at| at.begin < to) {
+            next = at.padded_end();
+            let part = (from.max(at.begin) - at.begin, to.min(next) - at.begin);
+            if let Some(stretch) = self.stretch(at) {
+                each(stretch, part)?;
             }
         }
         Ok(())

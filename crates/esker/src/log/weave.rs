@@ -10,6 +10,8 @@ use std::sync::Arc;
 use esker_format::log::BLOCK;
 
 use super::lay::{HOLE, Layer, Laying, Part, Want};
+use super::mixed::{ByNumber, mix};
+use crate::bounded::Bounded;
 
 /// Runs of fewer elements on average are woven; a copy of longer ones is faster.
 const SHORT: f64 = 16.0;
@@ -30,7 +32,7 @@ const FRONT: usize = 16;
 /// What a table was made of: the wanted elements, and of each layer what decides which of its
 /// elements are wanted.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Key {
+pub(crate) struct Key {
     width: u64,
     layers: Vec<(u32, u64, u64, u64, u64)>,
     wants: Vec<(u64, u64)>,
@@ -55,38 +57,8 @@ struct Load {
     at: usize,
 }
 
-/// Tables that were made last, each with its key; `None` where none is worth it.
-#[derive(Debug, Default)]
-pub(crate) struct Weaves {
-    kept: Vec<(Key, Option<Arc<Weave>>)>,
-    memory: usize,
-}
-
-impl Weaves {
-    fn find(&self, key: &Key) -> Option<Option<Arc<Weave>>> {
-        let found = self.kept.iter().rfind(|(kept, _)| kept == key)?;
-        Some(found.1.clone())
-    }
-
-    /// Keeps a table, if `most` bytes are enough for it.
-    fn keep(&mut self, key: Key, weave: Option<Arc<Weave>>, most: usize) {
-        const COUNT: usize = 64;
-        let memory = key.memory() + weave.as_ref().map_or(0, |weave| weave.memory());
-        if self.memory + memory > most || self.kept.len() >= COUNT {
-            self.kept.clear();
-            self.memory = 0;
-        }
-        if memory <= most {
-            self.memory += memory;
-            self.kept.push((key, weave));
-        }
-    }
-
-    /// Bytes that they take.
-    pub(crate) fn memory(&self) -> usize {
-        self.memory
-    }
-}
+/// Tables that were made lately, by a hash of what each was made of; `None` where none is worth it.
+pub(crate) type Weaves = Bounded<u64, (Key, Option<Arc<Weave>>), ByNumber>;
 
 impl Key {
     fn of(width: u64, layers: &[Layer], wants: &[Want]) -> Key {
@@ -99,6 +71,15 @@ impl Key {
             layers: layers.iter().map(layer).collect(),
             wants: wants.iter().map(|want| (want.from, want.to)).collect(),
         }
+    }
+
+    /// Fast rather than good: what it finds is compared.
+    fn hash(&self) -> u64 {
+        let layers = self.layers.iter().fold(self.width, |hash, layer| {
+            let (log, footprint, first, before, len) = *layer;
+            [log.into(), footprint, first, before, len].into_iter().fold(hash, mix)
+        });
+        self.wants.iter().fold(layers, |hash, (from, to)| mix(mix(hash, *from), *to))
     }
 
     fn memory(&self) -> usize {
@@ -188,10 +169,15 @@ impl Laying<'_> {
         let width = self.width();
         let index = self.index;
         let key = Key::of(width, layers, wants);
-        let known = index.weaves().find(&key);
+        let (hash, budget) = (key.hash(), index.weaves_budget());
+        let known =
+            index.weaves().get(&hash).filter(|kept| kept.0 == key).map(|kept| kept.1.clone());
         let weave = known.unwrap_or_else(|| {
             let made = Weave::new(width, layers, wants).map(Arc::new);
-            index.weaves().keep(key, made.clone(), index.weaves_budget());
+            let memory = key.memory() + made.as_ref().map_or(0, |weave| weave.memory());
+            if memory as u64 <= budget {
+                index.weaves().put(hash, (key, made.clone()), memory as u64, budget);
+            }
             made
         });
         let Some(weave) = weave else { return Ok(false) };

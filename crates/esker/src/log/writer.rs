@@ -54,8 +54,14 @@ pub(crate) struct Lengths {
 }
 
 impl LogWriter {
-    /// Starts a log whose head has `head` bytes and is in `meta` already.
-    pub(crate) fn new(meta: Arc<dyn File>, data: Arc<dyn File>, head: u64) -> LogWriter {
+    /// Starts a log whose head has `head` bytes and is in `meta` already, and which remembers about
+    /// `cache` bytes of footprints.
+    pub(crate) fn new(
+        meta: Arc<dyn File>,
+        data: Arc<dyn File>,
+        head: u64,
+        cache: u64,
+    ) -> LogWriter {
         LogWriter {
             meta,
             data,
@@ -64,10 +70,15 @@ impl LogWriter {
             buffer: Vec::new(),
             frame: FrameWriter::new(0, 0),
             pending: Vec::new(),
-            known: Known::default(),
+            known: Known::new(cache),
             scratch: Mutex::new(Scratch::new()),
             converted: Vec::new(),
         }
+    }
+
+    /// Bytes of footprints that it remembers.
+    pub(crate) fn cached(&self) -> u64 {
+        self.known.memory()
     }
 
     /// Appends a request, whose extent is in the log's space. On an error the entries that were

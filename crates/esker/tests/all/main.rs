@@ -5,6 +5,7 @@
 mod buffered;
 mod burst;
 mod bytes;
+mod caches;
 mod chunked;
 mod collectives;
 mod containers;
@@ -15,6 +16,7 @@ mod failures;
 mod hostile;
 mod kill;
 mod killed_ranks;
+mod long_reads;
 mod many;
 mod model;
 mod mpi;
