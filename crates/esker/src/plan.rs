@@ -14,6 +14,7 @@ use std::sync::Arc;
 use esker_format::runs::{Pattern, Run};
 
 use crate::comb::Comb;
+use crate::selection::LogSpace;
 use crate::taken::Taken;
 
 /// Where one request's elements are in the file.
@@ -227,11 +228,38 @@ impl Extent {
         (&self.singles, &self.patterns)
     }
 
-    /// Calls `each` with the first byte of every hyperslab, the byte after its last, and whether
-    /// that is all one run, which may be of several.
-    pub(crate) fn spans(&self, mut each: impl FnMut(u64, u64, bool)) {
-        self.singles.iter().for_each(|s| each(s.offset, s.offset + s.len, true));
-        self.patterns.iter().for_each(|(p, _)| each(p.first(), p.end(), false));
+    /// The same places in the classic file, of what is in a log's space.
+    pub(crate) fn in_file(&self, space: &LogSpace) -> Extent {
+        let width = space.width;
+        let mut file = Extent::new(width);
+        for Single { offset, len, element } in &self.singles {
+            file.push_run(Run { offset: space.byte(*offset), len: len * width }, *element);
+        }
+        for (pattern, element) in &self.patterns {
+            file.push(space.pattern(pattern), *element);
+        }
+        for Repeat { runs, places } in &self.repeats {
+            let run = |s: &Single| Single { offset: s.offset * width, len: s.len * width, ..*s };
+            let place = |p: &Shift| Shift { offset: space.byte(p.offset), ..*p };
+            file.push_repeated(runs.iter().map(run).collect(), places.iter().map(place).collect());
+        }
+        file.finish();
+        file
+    }
+
+    /// Calls `each` with every hyperslab in it, and with what is around the other lists of runs.
+    pub(crate) fn patterns(&self, mut each: impl FnMut(&Pattern)) {
+        let around = |from: u64, to: u64| Pattern::of_levels(from, to - from, Vec::new());
+        self.singles.iter().for_each(|s| each(&around(s.offset, s.offset + s.len)));
+        self.patterns.iter().for_each(|(pattern, _)| each(pattern));
+        self.boxes.iter().for_each(|(pattern, _)| each(pattern));
+        for Repeat { runs, places } in &self.repeats {
+            let (first, end) = (runs.first().map_or(0, |r| r.offset), end_of(runs));
+            places.iter().for_each(|p| each(&around(p.offset + first, p.offset + end)));
+        }
+        if let Some((shared, base)) = self.shared() {
+            each(&around(base + shared.summary.first, base + shared.summary.end));
+        }
     }
 
     /// The first byte after everything.
@@ -244,7 +272,7 @@ impl Extent {
         repeats.fold(patterns.max(shared), u64::max)
     }
 
-    fn summary(&self) -> Summary {
+    pub(crate) fn summary(&self) -> Summary {
         let mut sum = Summary::default();
         for single in &self.singles {
             sum.add(single.offset, single.offset + single.len, 1, single.len);
@@ -297,7 +325,7 @@ impl Default for Summary {
 }
 
 impl Summary {
-    fn add(&mut self, first: u64, end: u64, runs: u64, bytes: u64) {
+    pub(crate) fn add(&mut self, first: u64, end: u64, runs: u64, bytes: u64) {
         self.first = self.first.min(first);
         self.end = self.end.max(end);
         self.runs += runs;
@@ -567,6 +595,34 @@ impl Sweep<'_, '_> {
         reached.chain(waiting).min()
     }
 
+    /// The end of a stretch from `start` on with at most about `most` runs, `last` being how long the one
+    /// before it was.
+    pub(crate) fn stretch(&self, start: u64, last: &mut u64, most: u64) -> u64 {
+        *last = last.saturating_mul(2).min(self.plan.summary.end - start);
+        while *last > 1 && self.runs_within(start, start + *last) > most {
+            *last /= 2;
+        }
+        start + *last
+    }
+
+    /// How many runs have something in `start..end`, or a few more.
+    fn runs_within(&self, start: u64, end: u64) -> u64 {
+        let entries = &self.plan.entries;
+        let active = self.active.iter().map(|(number, _)| &entries[*number]);
+        let coming = entries[self.next..].iter().take_while(|entry| entry.first < end);
+        let before = |entry: &Entry<'_>, place: u64| match entry.what {
+            What::Singles(list, shift) => {
+                list.partition_point(|s| s.offset + shift.offset < place) as u64
+            }
+            What::Pattern(pattern, _) | What::Box(pattern, _) => {
+                let first = pattern.runs_after(place).next();
+                first.map_or(pattern.run_count(), |(number, _)| number)
+            }
+        };
+        let within = |entry: &Entry<'_>| before(entry, end) - before(entry, start) + 1;
+        active.chain(coming).map(within).sum()
+    }
+
     /// What begins in `start..end`, as [`Sweep::combs`] gives it or else [`Sweep::take`].
     pub(crate) fn take_together(&mut self, start: u64, end: u64, overlap: Overlap) -> Taken<'_> {
         match self.take_combs(start, end, u64::MAX) {
@@ -808,6 +864,35 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn stretches_have_few_runs_and_all_of_them(
+            runs in proptest::collection::vec((0u64..300, 1u64..9), 0..40),
+            patterns in proptest::collection::vec((0u64..2000, 2u64..30, 2u64..70), 0..3),
+            most in 4u64..20,
+        ) {
+            let (mut at, mut element) = (0, 0);
+            let mut extent = Extent::new(1);
+            for (gap, len) in runs {
+                extent.push_run(Run { offset: at + gap, len }, element);
+                (at, element) = (at + gap + len, element + len);
+            }
+            for (offset, count, step) in patterns {
+                extent.push(Pattern::new(offset, 1, [(count, step)].into_iter()), element);
+                element += count;
+            }
+            extent.finish();
+            let plan = Plan::new([&extent].into_iter());
+            let mut sweep = plan.sweep();
+            let (mut at, mut length, mut found) = (plan.summary.first, u64::MAX, 0);
+            while let Some(start) = sweep.next_offset(at).filter(|s| *s < plan.summary.end) {
+                at = sweep.stretch(start, &mut length, most);
+                let pieces = sweep.take(start, at, Overlap::Shared);
+                prop_assert!(at == start + 1 || pieces.len() as u64 <= most);
+                found += pieces.iter().map(|piece| piece.len).sum::<u64>();
+            }
+            prop_assert_eq!(found, element);
+        }
+
         #[test]
         fn a_sweep_gives_every_byte_to_its_last_writer(
             requests in proptest::collection::vec(

@@ -14,6 +14,7 @@ mod failures;
 mod hostile;
 mod kill;
 mod killed_ranks;
+mod log_reads;
 mod many;
 mod model;
 mod mpi;
