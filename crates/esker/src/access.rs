@@ -12,7 +12,7 @@ use crate::error::{Error, Result, SelectionError};
 use crate::memory::{FillBytes, Lent, Memory, MemoryLayout, Sides};
 use crate::report::Report;
 use crate::request::{Direction, Request, RequestId, Requests};
-use crate::selection::{Checked, Purpose, Selection, Space};
+use crate::selection::{Checked, LogSpace, Purpose, Selection, Space};
 
 /// How a wait, or a call that is one, ends for each request.
 pub type Outcomes = Vec<(RequestId, Result<()>)>;
@@ -451,10 +451,7 @@ impl Dataset {
         if let Some(chunked) = self.chunked_var(var)? {
             return self.check_chunked(var, chunked, selection, purpose);
         }
-        let space = match purpose {
-            Purpose::Write { .. } if self.appends() => Space::Log,
-            _ => Space::File,
-        };
+        let space = if self.has_log() { Space::Log } else { Space::File };
         selection.check(&self.header, var, self.records, purpose, space).map_err(|source| {
             let var = self.header.schema.vars.as_slice()[var.0].name.to_string();
             Error::Selection { path: self.base.path.clone(), var, source }
@@ -498,15 +495,15 @@ impl Dataset {
             // What nobody has written takes no room in the file.
             return Ok(());
         }
-        let end = checked.extent.end();
-        let file_len = match &self.container {
-            Some(container) => {
-                // How long the view is does not need its index.
-                container.view.have_records(self.records);
-                self.file.len()?
-            }
-            None => self.see_own()?.len()?,
-        };
+        // What is in logs, or nowhere, takes no room either.
+        if self.container.is_some() || self.log_view()?.is_some() {
+            return Ok(());
+        }
+        let mut end = checked.extent.end();
+        if self.has_log() {
+            end = LogSpace::of(&self.header, var).end(end);
+        }
+        let file_len = self.file.len()?;
         if end > file_len { Err(self.short(var, end, file_len)) } else { Ok(()) }
     }
 

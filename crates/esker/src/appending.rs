@@ -1,21 +1,20 @@
-//! The road of a dataset that is a log: writes are appended, reads go through the view.
+//! The road of a dataset that has a log: writes are appended, reads ask it for elements of records.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use esker_format::{Header, VarId, Variable, values};
-use esker_store::File;
 
 use crate::container::Standing;
 use crate::dataset::Dataset;
-use crate::engine::{count, detach_extents};
+use crate::engine::detach_extents;
 use crate::error::{Error, Result};
-use crate::log::{Memo, Parts, View, questions};
+use crate::log::{self, Memo, Parts, View, questions};
 use crate::memory::MemoryLayout;
-use crate::plan::{Extent, Plan};
+use crate::plan::{Extent, Plan, Summary};
 use crate::report::{Report, Strategy};
 use crate::request::{Request, Requests};
-use crate::selection::{Checked, Purpose, Selection, log_record_step};
+use crate::selection::{Checked, LogSpace, Purpose, Selection, log_record_step};
 use crate::strategy::{self, ForUnits, Mine, Together};
 
 impl Dataset {
@@ -148,11 +147,10 @@ impl Dataset {
         };
         let ready = ready.and(flushed);
         let extents = detach_extents(gets);
-        let plan = Plan::new(extents.iter());
-        count(&mut report, &plan, gets.len());
-        let waste = plan.sieved(self.base.hints.sieve_hole) / plan.summary.bytes.max(1);
-        let (records, block) = (self.records, self.file.block_size());
-        let mine = Mine { summary: plan.summary, waste, records, block };
+        let mine = self.to_be_read(gets, &extents);
+        report.requests += gets.len() as u64;
+        report.runs += mine.summary.runs;
+        report.bytes += mine.summary.bytes;
         let logs = self.container.as_ref().map_or(Standing::default(), |c| c.standing());
         let Standing { grown, unwritten, metadata } = logs;
         let numbers =
@@ -198,27 +196,48 @@ impl Dataset {
         let before = self.epoch;
         self.flush()?;
         if gets_any > 0 && self.epoch != before {
-            for (get, extent) in gets.iter_mut().zip(extents) {
-                get.extent = extent;
-            }
-            self.read_where_moved(gets)?;
+            // To make room for chunks, the flush has moved what was to be read.
+            gets.iter_mut().for_each(|get| get.epoch = self.epoch);
+            let mine = [self.to_be_read(gets, &extents)];
+            let reduced = Together::reduce(&*self.base.comm, Some(mine), ForUnits::default(), [])?;
+            let Some(([read], _, [])) = reduced else { return Ok(units) };
+            self.read_log_together(gets, &extents, &read, logs)?;
         } else if gets_any > 0 {
-            self.read_log_together(gets, &extents, &plan, &read, logs)?;
+            self.read_log_together(gets, &extents, &read, logs)?;
         }
         Ok(units)
     }
 
-    /// Reads what a flush has moved, to make room for chunks, after the reads were planned. Collective.
-    fn read_where_moved(&mut self, gets: &mut [Request<'_>]) -> Result<()> {
-        self.follow_moves(gets);
-        let extents = detach_extents(gets);
-        let plan = Plan::new(extents.iter());
-        let waste = plan.sieved(self.base.hints.sieve_hole) / plan.summary.bytes.max(1);
-        let (records, block) = (self.records, self.file.block_size());
-        let mine = [Mine { summary: plan.summary, waste, records, block }];
-        let reduced = Together::reduce(&*self.base.comm, Some(mine), ForUnits::default(), [])?;
-        let Some(([read], _, [])) = reduced else { return Ok(()) };
-        self.read_log_together(gets, &extents, &plan, &read, Standing::default())
+    /// What this rank will read, in numbers of the classic file: that of a burst buffer, or the one that a
+    /// container stands for.
+    fn to_be_read(&self, gets: &[Request<'_>], extents: &[Extent]) -> Mine {
+        let hole = self.base.hints.sieve_hole;
+        let (summary, sieved) = match &self.container {
+            Some(_) => {
+                log::summary(&self.header, gets.iter().map(|get| get.var).zip(extents), hole)
+            }
+            None => {
+                let extents = self.in_file(gets, extents);
+                let plan = Plan::new(extents.iter());
+                (plan.summary, plan.sieved(hole))
+            }
+        };
+        let waste = sieved / summary.bytes.max(1);
+        Mine { summary, waste, records: self.records, block: self.file.block_size() }
+    }
+
+    /// The places of requests in the file, apart from their memory.
+    pub(crate) fn places_in_file(&self, requests: &mut [Request<'_>]) -> Vec<Extent> {
+        let extents = detach_extents(requests);
+        match self.has_log() {
+            true => self.in_file(requests, &extents),
+            false => extents,
+        }
+    }
+
+    fn in_file(&self, requests: &[Request<'_>], extents: &[Extent]) -> Vec<Extent> {
+        let spaces = requests.iter().map(|request| LogSpace::of(&self.header, request.var));
+        spaces.zip(extents).map(|(space, extent)| extent.in_file(&space)).collect()
     }
 
     /// Reads what any rank has written before. Collective.
@@ -226,7 +245,6 @@ impl Dataset {
         &mut self,
         gets: &mut [Request<'_>],
         extents: &[Extent],
-        plan: &Plan<'_>,
         together: &Together,
         logs: Standing,
     ) -> Result<()> {
@@ -236,17 +254,27 @@ impl Dataset {
             if container.distributed {
                 seen = container.see_share(&self.base, self.records, &self.io);
                 self.base.agree(seen)?;
-                return self.read_asking(gets, extents, plan);
+                return self.read_asking(gets, extents);
             }
             seen = container.see(&self.base, self.records);
         }
-        if strategy::exchanges_read(together, &self.base.hints, self.base.comm.size()) {
+        let exchanges = strategy::exchanges_read(together, &self.base.hints, self.base.comm.size());
+        if exchanges {
             seen = self.base.agree(seen);
         }
         let (mut report, mut buffers) = (self.report, std::mem::take(&mut self.buffers));
-        let read = seen.and_then(|()| match together.is_empty() {
-            true => Ok(()),
-            false => self.read_together(together, plan, gets, &mut buffers, &mut report),
+        let read = seen.and_then(|()| match &self.container {
+            _ if together.is_empty() => Ok(()),
+            Some(container) if !exchanges => {
+                report.read_strategy = Strategy::Direct;
+                self.read_from(&container.view, (gets, extents), &mut report)
+            }
+            // Windows are bytes.
+            _ => {
+                let extents = self.in_file(gets, extents);
+                let plan = Plan::new(extents.iter());
+                self.read_together(together, &plan, gets, &mut buffers, &mut report)
+            }
         });
         self.buffers = buffers;
         if let Some(container) = &self.container {
@@ -259,43 +287,66 @@ impl Dataset {
 
     /// The same where each rank has indexed a share of the logs: the others are asked what is
     /// where, and everyone reads its own pieces. Collective.
-    fn read_asking(
-        &mut self,
-        gets: &mut [Request<'_>],
-        extents: &[Extent],
-        plan: &Plan<'_>,
-    ) -> Result<()> {
+    fn read_asking(&mut self, gets: &mut [Request<'_>], extents: &[Extent]) -> Result<()> {
         let Some(container) = &self.container else { return Ok(()) };
         let (base, mut report) = (&self.base, self.report);
-        let vars = gets.iter().map(|get| get.var);
-        let asked = questions(&self.header, vars.zip(extents));
-        let view = |index| {
-            let view = View::new(base.path.clone(), None, index, self.header.clone());
-            view.have_records(self.records);
-            view
-        };
-        let read = container.read_asking(base, asked, (plan, gets), view, &mut report);
-        let read = read.and_then(|short| match short {
-            Some(end) if !base.short_file => Err(self.short_at(end)),
-            _ => Ok(()),
-        });
+        let asked = questions(&self.header, gets.iter().map(|get| get.var).zip(extents));
+        let view = |index| View::new(base.path.clone(), None, index, self.header.clone());
+        let how = (&self.header, &base.hints);
+        let read = container.read_asking(
+            base,
+            asked,
+            view,
+            |lay, report| log::read(how, (gets, extents), report, lay),
+            &mut report,
+        );
         self.report = report;
         self.base.agree(read)
     }
 
-    /// What this rank reads, with its own writes in it.
-    pub(crate) fn see_own(&self) -> Result<Arc<dyn File>> {
-        if let Some(container) = &self.container {
-            container.see(&self.base, self.records)?;
-        }
-        Ok(self.own_view()?.map_or_else(|| self.file.clone(), |view| view as Arc<dyn File>))
+    /// Reads what a view's index knows.
+    fn read_from(
+        &self,
+        view: &View,
+        requests: (&mut [Request<'_>], &[Extent]),
+        report: &mut Report,
+    ) -> Result<()> {
+        let how = (&self.header, &self.base.hints);
+        log::read(how, requests, report, |batch, out| {
+            let state = view.state();
+            Ok(view.lay_batch((&state, &state.index), batch, false, out)?)
+        })
     }
 
-    /// The file with what this rank has written to a burst buffer over it, if there is any.
-    pub(crate) fn own_view(&self) -> Result<Option<Arc<View>>> {
-        match (&self.burst, &self.seen) {
-            (Some(burst), _) => burst.see(self.records),
-            (None, seen) => Ok(seen.clone()),
+    /// Reads for this rank alone what logs have to tell of, its own writes with it; false if there are none.
+    pub(crate) fn read_log(&self, gets: &mut [Request<'_>], report: &mut Report) -> Result<bool> {
+        let Some(view) = self.log_view()? else { return Ok(false) };
+        let extents = detach_extents(gets);
+        report.requests += gets.len() as u64;
+        for (get, extent) in gets.iter().zip(&extents) {
+            let Summary { runs, bytes, .. } = extent.summary();
+            report.runs += runs;
+            report.bytes += bytes * get.memory.sides.external.size();
+        }
+        self.read_from(&view, (gets, &extents), report)?;
+        Ok(true)
+    }
+
+    /// Whether what is read may be in a log: then places of requests are those in one.
+    pub(crate) fn has_log(&self) -> bool {
+        self.appends() || self.seen.is_some()
+    }
+
+    /// What this rank reads, with its own writes in it, as far as logs have to tell of it: all of a container,
+    /// or the file with what the rank has written to a burst buffer over it.
+    pub(crate) fn log_view(&self) -> Result<Option<Arc<View>>> {
+        match (&self.container, &self.burst) {
+            (Some(container), _) => {
+                container.see(&self.base, self.records)?;
+                Ok(Some(container.view.clone()))
+            }
+            (None, Some(burst)) => burst.see(self.records),
+            (None, None) => Ok(self.seen.clone()),
         }
     }
 }

@@ -27,7 +27,7 @@ use crate::log::View;
 use crate::numbering::Numbering;
 use crate::options::{CreateOptions, FillMode, OpenOptions};
 use crate::report::Report;
-use crate::request::{Direction, Request};
+use crate::request::Request;
 use crate::strategy::Machine;
 use crate::windows::Buffers;
 use crate::writer;
@@ -192,9 +192,8 @@ impl Dataset {
             else {
                 continue;
             };
-            // What goes into a log has no place in the file.
-            let is_logged = self.appends() && request.direction == Direction::Put;
-            if !self.is_chunked(request.var) && !is_logged {
+            // Places in a log's space do not move.
+            if !self.is_chunked(request.var) && !self.has_log() {
                 let by = self.moves[first..].iter().filter_map(|(_, by)| by.get(request.var.0));
                 request.extent.shift(by.sum());
             }
@@ -262,7 +261,7 @@ impl Dataset {
     /// The file's bytes, for reading: of a container, those of the classic file that it stands
     /// for. What this rank has written is in them.
     pub fn classic_file(&self) -> Result<Arc<dyn File>> {
-        self.see_own()?;
+        self.log_view()?;
         Ok(self.file.clone())
     }
 

@@ -240,12 +240,14 @@ impl Dataset {
         requests: &mut [Request<'_>],
         report: &mut Report,
     ) -> Result<()> {
-        let file = self.see_own()?;
-        let extents = detach_extents(requests);
+        if self.read_log(requests, report)? {
+            return Ok(());
+        }
+        let extents = self.places_in_file(requests);
         let plan = Plan::new(extents.iter());
         count(report, &plan, requests.len());
         let hints = &self.base.hints;
-        match direct::read(&*file, &plan, requests, hints, report)? {
+        match direct::read(&*self.file, &plan, requests, hints, report)? {
             Some(end) if !self.base.short_file => Err(self.short_at(end)),
             _ => Ok(()),
         }

@@ -62,7 +62,7 @@ impl Summary {
         Summary { first, end, ..self }
     }
 
-    fn join(&mut self, other: &Summary) {
+    pub(crate) fn join(&mut self, other: &Summary) {
         self.first = self.first.min(other.first);
         self.end = self.end.max(other.end);
         self.runs += other.runs;
@@ -215,6 +215,36 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn stretches_have_few_runs_and_all_of_them(
+            runs in proptest::collection::vec((0u64..300, 1u64..9), 0..40),
+            patterns in proptest::collection::vec((0u64..2000, 2u64..30, 2u64..70), 0..3),
+            most in 4u64..20,
+        ) {
+            let (mut at, mut element) = (0, 0);
+            let mut extent = Extent::new(1);
+            for (gap, len) in runs {
+                extent.push_run(Run { offset: at + gap, len }, element);
+                (at, element) = (at + gap + len, element + len);
+            }
+            for (offset, count, step) in patterns {
+                extent.push(Pattern::new(offset, 1, [(count, step)].into_iter()), element);
+                element += count;
+            }
+            extent.finish();
+            let plan = Plan::new([&extent].into_iter());
+            let mut sweep = plan.sweep();
+            let (mut at, mut length, mut found) = (plan.summary.first, u64::MAX, 0);
+            while let Some(start) = sweep.next_offset(at).filter(|s| *s < plan.summary.end) {
+                at = sweep.stretch(start, &mut length, most);
+                let pieces = sweep.take(start, at, Overlap::Shared);
+                let few = most + plan.entries.len() as u64;
+                prop_assert!(at == start + 1 || pieces.len() as u64 <= few);
+                found += pieces.iter().map(|piece| piece.len).sum::<u64>();
+            }
+            prop_assert_eq!(found, element);
+        }
+
         #[test]
         fn a_sweep_gives_every_byte_to_its_last_writer(
             requests in proptest::collection::vec(

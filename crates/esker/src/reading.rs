@@ -3,6 +3,7 @@
 use std::sync::{Arc, PoisonError};
 
 use esker_format::{Native, Values, VarId};
+use esker_store::File;
 
 use crate::commit::Committed;
 use crate::dataset::Dataset;
@@ -76,13 +77,12 @@ impl Dataset {
     /// This dataset as it is now, for the I/O thread; under the file's numbers, not this rank's.
     fn for_reading(&self) -> Result<Arc<Dataset>> {
         let container = self.container.as_ref().and_then(|container| container.for_reading());
-        let seen = self.own_view()?;
-        let file = match (&container, &seen) {
+        let seen = match &container {
             // The I/O thread makes the index.
-            (Some(_), _) => self.file.clone(),
-            (None, Some(view)) => view.clone(),
-            (None, None) => self.see_own()?,
+            Some(_) => None,
+            None => self.log_view()?,
         };
+        let file = seen.clone().map_or_else(|| self.file.clone(), |view| view as Arc<dyn File>);
         let mut kept = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |d: &&Arc<Dataset>| d.records == self.records && Arc::ptr_eq(&d.file, &file);
         if let Some(dataset) = kept.as_ref().filter(is_it) {

@@ -214,6 +214,58 @@ pub(crate) fn log_record_step(elements: u64) -> u64 {
     elements.saturating_mul(2).saturating_add(1)
 }
 
+/// A variable's places in [`Space::Log`], and where the classic file has them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogSpace {
+    /// The distance of records; 0 for a variable without.
+    pub(crate) step: u64,
+    /// Bytes of an element.
+    pub(crate) width: u64,
+    begin: u64,
+    record_size: u64,
+}
+
+impl LogSpace {
+    pub(crate) fn of(header: &Header, var: VarId) -> LogSpace {
+        let variable = &header.schema.vars.as_slice()[var.0];
+        let is_record = header.schema.is_record(variable);
+        let step = if is_record { log_steps(&header.schema, variable)[0] } else { 0 };
+        let begin = header.layout.places[var.0].begin;
+        let (width, record_size) = (variable.ty.size(), header.layout.record_size);
+        LogSpace { step, width, begin, record_size }
+    }
+
+    /// The record of a place, and the element in it.
+    pub(crate) fn split(&self, place: u64) -> (u64, u64) {
+        match place.checked_div(self.step) {
+            Some(record) => (record, place - record * self.step),
+            None => (0, place),
+        }
+    }
+
+    /// The byte of the classic file that a place is.
+    pub(crate) fn byte(&self, place: u64) -> u64 {
+        self.begin + self.bytes(place)
+    }
+
+    /// The same for a distance, of records or of elements in one.
+    fn bytes(&self, distance: u64) -> u64 {
+        let (records, elements) = self.split(distance);
+        records * self.record_size + elements * self.width
+    }
+
+    /// The byte after the last place before `end`.
+    pub(crate) fn end(&self, end: u64) -> u64 {
+        end.checked_sub(1).map_or(0, |last| self.byte(last) + self.width)
+    }
+
+    /// The same hyperslab in the classic file, where records may lie densely.
+    pub(crate) fn pattern(&self, pattern: &Pattern) -> Pattern {
+        let levels = pattern.levels().iter().map(|(count, step)| (*count, self.bytes(*step)));
+        Pattern::new(self.byte(pattern.first()), pattern.run_len() * self.width, levels)
+    }
+}
+
 impl Selection {
     /// Checks every hyperslab against the variable's shape and finds its place in the file.
     pub(crate) fn check(
@@ -475,4 +527,80 @@ fn steps(schema: &Schema, variable: &Variable, size: u64, record: impl Fn(u64) -
         }
     }
     steps
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Overlap, Plan};
+    use crate::{CreateOptions, Dataset, ExternalType};
+    use proptest::prelude::*;
+
+    const RECORDS: u64 = 5;
+
+    /// (t, 3, 4) of shorts alone in its records, or beside a (t) of doubles; and (3, 4) of ints.
+    fn header(alone: bool) -> Header {
+        let dir = tempfile::tempdir().unwrap();
+        let mut def = Dataset::create(dir.path().join("x.nc"), CreateOptions::new()).unwrap();
+        let t = def.add_dim("t", DimLen::Unlimited).unwrap();
+        let y = def.add_dim("y", DimLen::Fixed(3)).unwrap();
+        let x = def.add_dim("x", DimLen::Fixed(4)).unwrap();
+        def.add_var("a", ExternalType::Short, &[t, y, x]).unwrap();
+        def.add_var("c", ExternalType::Int, &[y, x]).unwrap();
+        if !alone {
+            def.add_var("b", ExternalType::Double, &[t]).unwrap();
+        }
+        let ds = def.enddef().unwrap();
+        ds.header().clone()
+    }
+
+    /// The byte of each element.
+    fn bytes(extent: &Extent, size: u64) -> Vec<(u64, u64)> {
+        let plan = Plan::new([extent].into_iter());
+        let mut sweep = plan.sweep();
+        let pieces = sweep.take(0, plan.summary.end, Overlap::Shared).iter();
+        let each = |p: &crate::plan::Piece| {
+            let (element, offset) = (p.element, p.offset);
+            (0..p.len / size).map(move |i| (element + i, offset + i * size))
+        };
+        let mut all: Vec<(u64, u64)> = pieces.flat_map(each).collect();
+        all.sort_unstable();
+        all
+    }
+
+    proptest! {
+        #[test]
+        fn places_in_a_log_are_those_in_the_file(
+            alone: bool, scalar: bool, fixed: bool,
+            slabs in prop::collection::vec(
+                [(0u64..5, 1u64..5, 1u64..4), (0..3, 1..3, 1..3), (0..4, 1..4, 1..4)], 1..5),
+        ) {
+            let header = header(alone);
+            let var = VarId(if fixed { 1 } else if scalar && !alone { 2 } else { 0 });
+            let variable = &header.schema.vars.as_slice()[var.0];
+            let shape = header.schema.shape(variable, RECORDS);
+            let size = variable.ty.size();
+            let dims = if fixed { 1..3 } else { 0..shape.len() };
+            let mut list = [Vec::new(), Vec::new(), Vec::new()];
+            for slab in &slabs {
+                for (d, (start, count, stride)) in dims.clone().map(|d| slab[d]).enumerate() {
+                    let most = (shape[d] - 1 - start.min(shape[d] - 1)) / stride + 1;
+                    list[0].push(start.min(shape[d] - 1));
+                    list[1].push(count.min(most));
+                    list[2].push(stride);
+                }
+            }
+            let [start, count, stride] = list;
+            let (rank, len) = (shape.len(), slabs.len());
+            let selection = Selection::of(Slabs { rank, len, start, count, stride });
+            let check = |space| {
+                selection.check(&header, var, RECORDS, Purpose::Read, space).unwrap().extent
+            };
+            let (in_file, in_log) = (check(Space::File), check(Space::Log));
+            let mapped = in_log.in_file(&LogSpace::of(&header, var));
+            prop_assert_eq!(bytes(&mapped, size), bytes(&in_file, size));
+            prop_assert_eq!(mapped.end(), in_file.end());
+            prop_assert_eq!(LogSpace::of(&header, var).end(in_log.end()), in_file.end());
+        }
+    }
 }

@@ -140,6 +140,10 @@ impl Footprint {
                 }
                 let level = |_| Some((varint::take(&mut rest)?, varint::take(&mut rest)?));
                 let levels = (0..count).map(level).collect::<Option<Vec<_>>>()?;
+                // Nobody writes what comes again in the same place, and asking for it divides by the step.
+                if levels.iter().any(|(_, step)| *step == 0) {
+                    return None;
+                }
                 Footprint::Block { run, levels }
             }
             RUNS => decode_runs(&mut rest, elements)?,
@@ -275,6 +279,13 @@ mod tests {
             )
         });
         prop_oneof![block, runs]
+    }
+
+    #[test]
+    fn a_level_without_a_step_is_refused() {
+        let levels = |step| Footprint::Block { run: 2, levels: vec![(3, step)] };
+        assert!(Footprint::decode(&levels(1).encode(), 6).is_some());
+        assert_eq!(Footprint::decode(&levels(0).encode(), 6), None);
     }
 
     proptest! {

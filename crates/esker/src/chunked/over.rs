@@ -72,7 +72,7 @@ fn rows(sides: &[Range<u64>], lens: &[u64], steps: &[u64], at: u64) -> Vec<Want>
 impl Dataset {
     /// What lies over the chunks that this rank reads alone.
     pub(super) fn overlay(&self) -> Result<Option<Overlay>> {
-        let view = self.own_view()?;
+        let view = self.log_view()?;
         Ok(view.map(|view| Overlay { view, records: self.records }))
     }
 }

@@ -8,17 +8,14 @@
 
 use std::sync::PoisonError;
 
-use super::sections::{Rounds, Sections};
+use super::sections::{Round, Rounds};
 use super::{Container, Seen, damaged};
 use crate::base::Base;
-use crate::direct;
 use crate::error::{Error, Result};
 use crate::hints::WhereIndexed;
 use crate::io_thread::IoThread;
-use crate::log::{Asked, Index, Question, Reach, View};
-use crate::plan::Plan;
+use crate::log::{Asked, Batch, Index, Question, Reach, View};
 use crate::report::{Report, Strategy};
-use crate::request::Request;
 
 /// The part of the index that is this rank's.
 #[derive(Debug)]
@@ -88,36 +85,35 @@ impl Container {
         Share { committed: index.logs.len(), index, seen: false }
     }
 
-    /// Reads through a distributed index. `view` makes the dataset's view of an index. Gives where the
-    /// file ended too early, if it did. Collective.
+    /// Reads through a distributed index. `view` makes the dataset's view of an index, `read` reads everything
+    /// by what lays a batch. Collective.
     pub(crate) fn read_asking(
         &self,
         base: &Base,
         questions: Vec<Question>,
-        (plan, gets): (&Plan<'_>, &mut [Request<'_>]),
         view: impl Fn(Index) -> View,
+        read: impl FnOnce(&mut dyn FnMut(&Batch, &mut [u8]) -> Result<()>, &mut Report) -> Result<()>,
         report: &mut Report,
-    ) -> Result<Option<u64>> {
+    ) -> Result<()> {
         let Some(share) = &self.share else { return Err(Error::Garbled) };
         let rounds = Rounds::new(base, share, half(base));
         report.read_strategy = Strategy::Direct;
-        let mut read = |index: Option<Index>, report: &mut Report| {
-            let Some(index) = index else {
-                let file = Sections::new(&rounds, view(rounds.nothing()));
-                return direct::read(&file, plan, gets, &base.hints, report);
-            };
-            let view = view(index);
-            let read = direct::read(&view, plan, gets, &base.hints, report);
-            rounds.note(view.state().index.take_peak());
-            read
-        };
         // Most often one round has all that everyone needs.
         let asked = Asked { questions, after: None, room: rounds.room() };
         let first = rounds.first(asked);
-        let outcome = first.and_then(|first| {
-            let index = (first.reach == Reach::All).then_some(first.index);
-            let outcome = read(index, report);
-            if first.active {
+        let outcome = first.and_then(|Round { index, reach, active }| {
+            let has_all = reach == Reach::All;
+            let view = view(if has_all { index } else { rounds.nothing() });
+            let outcome = match has_all {
+                true => {
+                    let state = view.state();
+                    let known = (&*state, &state.index);
+                    read(&mut |batch, out| Ok(view.lay_batch(known, batch, false, out)?), report)
+                }
+                false => read(&mut |batch, out| rounds.lay(&view, batch, out), report),
+            };
+            rounds.note(view.state().index.take_peak());
+            if active {
                 rounds.finish()?;
             }
             outcome

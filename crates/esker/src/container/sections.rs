@@ -7,12 +7,11 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use esker_comm::{Message, ReduceOp, Reduction};
-use esker_store::{ElementOrder, File, FileRun, MadeUp};
 
 use super::distributed::Share;
 use crate::base::Base;
 use crate::error::{Error, Result};
-use crate::log::{Asked, Index, Order, Reach, View, answer, take_answer};
+use crate::log::{Asked, Batch, Index, Order, Reach, View, answer, take_answer};
 use crate::report::Report;
 
 /// The rounds of one read.
@@ -78,7 +77,7 @@ impl<'a> Rounds<'a> {
     pub(super) fn first(&self, asked: Asked) -> Result<Round> {
         // Questions that are too many for those who answer are not asked at once.
         let most = self.budget / 8 / self.base.comm.size();
-        if asked.questions.len() * Asked::QUESTION > most.max(Asked::QUESTION) {
+        if asked.questions.len() > 1 && asked.memory() > most {
             let round = self.round(None, Some(true))?;
             let after = Reach::To(Order::default());
             return Ok(Round { reach: after, ..round });
@@ -89,6 +88,23 @@ impl<'a> Rounds<'a> {
     /// Asks, and answers what others ask. Collective.
     fn ask(&self, asked: Asked) -> Result<Round> {
         self.round(Some(asked), Some(true))
+    }
+
+    /// Lays a batch, a section of the entries that touch it at a time. Others answer meanwhile, and ask.
+    pub(super) fn lay(&self, view: &View, batch: &Batch, out: &mut [u8]) -> Result<()> {
+        let state = view.state();
+        let questions = batch.question().into_iter().collect();
+        let mut asked = Asked { questions, after: None, room: self.room() };
+        loop {
+            let round = self.ask(asked.clone())?;
+            let over = asked.after.is_some();
+            view.lay_batch((&state, &round.index), batch, over, out)?;
+            self.note(round.index.take_peak());
+            match round.reach {
+                Reach::All => return Ok(()),
+                Reach::To(last) => asked.after = Some(last),
+            }
+        }
     }
 
     /// Answers until nobody asks any more. Collective.
@@ -183,75 +199,5 @@ impl<'a> Rounds<'a> {
             None if talk.failed => Ok(T::default()),
             None => read,
         }
-    }
-}
-
-/// The file that the logs would make, read a section of the entries at a time.
-#[derive(Debug)]
-pub(super) struct Sections<'r> {
-    rounds: &'r Rounds<'r>,
-    view: View,
-}
-
-impl<'r> Sections<'r> {
-    pub(super) fn new(rounds: &'r Rounds<'r>, view: View) -> Sections<'r> {
-        Sections { rounds, view }
-    }
-}
-
-impl MadeUp for Sections<'_> {
-    fn read_runs(
-        &self,
-        runs: &[FileRun],
-        order: ElementOrder,
-        buf: &mut [u8],
-    ) -> esker_store::Result<usize> {
-        let state = self.view.state();
-        let questions = self.view.boxes(&state, runs);
-        if questions.is_empty() {
-            return self.view.lay_runs((&state, &state.index), runs, order, buf, false);
-        }
-        let mut asked = Asked { questions, after: None, room: self.rounds.room() };
-        loop {
-            let round = self.rounds.ask(asked.clone()).map_err(|e| self.view.store_error(e))?;
-            let over = asked.after.is_some();
-            let n = self.view.lay_runs((&state, &round.index), runs, order, buf, over)?;
-            self.rounds.note(round.index.take_peak());
-            match round.reach {
-                Reach::All => return Ok(n),
-                Reach::To(last) => asked.after = Some(last),
-            }
-        }
-    }
-}
-
-impl File for Sections<'_> {
-    fn read_at(&self, offset: u64, buf: &mut [u8]) -> esker_store::Result<usize> {
-        let run = FileRun { offset, len: buf.len(), at: 0 };
-        self.read_runs(&[run], ElementOrder::File, buf)
-    }
-
-    fn made_up(&self) -> Option<&dyn MadeUp> {
-        Some(self)
-    }
-
-    fn write_at(&self, offset: u64, bytes: &[u8]) -> esker_store::Result<()> {
-        self.view.write_at(offset, bytes)
-    }
-
-    fn len(&self) -> esker_store::Result<u64> {
-        self.view.len()
-    }
-
-    fn set_len(&self, len: u64) -> esker_store::Result<()> {
-        self.view.set_len(len)
-    }
-
-    fn sync(&self) -> esker_store::Result<()> {
-        self.view.sync()
-    }
-
-    fn block_size(&self) -> u64 {
-        self.view.block_size()
     }
 }

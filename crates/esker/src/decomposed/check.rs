@@ -13,7 +13,7 @@ use crate::error::{Error, MemoryError, Result, SelectionError};
 use crate::plan::{Extent, Shift, Single};
 use crate::request::Gaps;
 use crate::selection::{
-    Blob, Checked, Purpose, Selection, Slabs, file_steps, log_steps, whole_records,
+    Blob, Checked, LogSpace, Purpose, Selection, Slabs, file_steps, log_steps, whole_records,
 };
 
 /// Gaps are not read into new memory when they are more than this, and this many times what is
@@ -304,8 +304,8 @@ impl<'a> Placing<'a> {
             shape[0] = header.schema.version.max_count();
         }
         shape.extend(head.grid.lens());
-        // What is appended to a log is described in elements of the variable.
-        let for_log = purpose != Purpose::Read && dataset.appends();
+        // What is in a log is described in elements of the variable.
+        let for_log = dataset.has_log();
         let (steps, begin, size) = match for_log {
             true => (log_steps(&header.schema, variable), 0, 1),
             false => {
@@ -436,7 +436,11 @@ impl<'a> Placing<'a> {
         match self.purpose {
             Purpose::Read => {
                 let at = (0..self.outer).map(|d| last(d) * self.steps[d]).sum::<u64>();
-                let (needed, file_len) = (self.begin + at, self.dataset.file.len()?);
+                let needed = match self.for_log {
+                    true => LogSpace::of(&self.dataset.header, self.var).byte(at),
+                    false => self.begin + at,
+                };
+                let file_len = self.dataset.file.len()?;
                 match needed > file_len {
                     true => Err(self.dataset.short(self.var, needed, file_len)),
                     false => Ok(()),
@@ -482,7 +486,8 @@ impl<'a> Placing<'a> {
             element: piece.element - base,
         });
         let places = self.places(outer, elements);
-        match places.len() < 2 || self.for_log {
+        let is_logged = self.for_log && self.purpose != Purpose::Read;
+        match places.len() < 2 || is_logged {
             // (A log describes every run.)
             true => {
                 for Shift { offset, element } in &places {

@@ -1,6 +1,6 @@
 //! What ranks ask each other when each indexes a share of the logs (seeds/000 §7.3).
 //!
-//! A question is a box: a variable, records, elements of a record. The answer is the oldest entries
+//! A question is a variable, records, and a pattern of elements of a record. The answer is the oldest entries
 //! of a share that may touch what is asked for, from where the last answer ended, as many as the
 //! asker has room for; each as differences from the entry before. The first in a message that has a
 //! footprint brings its definition along. So who answers need not remember anything.
@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use esker_format::log::{BLOCK, Footprint, Records};
+use esker_format::runs::Pattern;
 use esker_format::varint;
 
 use super::index::{Cost, Found, Index, Order};
@@ -21,29 +22,62 @@ pub(crate) struct Question {
     pub(crate) var: u64,
     pub(crate) records: Range<u64>,
     /// Of each record.
-    pub(crate) elements: Range<u64>,
+    pub(crate) elements: Pattern,
 }
 
 impl Question {
+    /// All of these elements.
+    pub(crate) fn of_elements(var: u64, records: Range<u64>, elements: Range<u64>) -> Question {
+        let elements =
+            Pattern::of_levels(elements.start, elements.end - elements.start, Vec::new());
+        Question { var, records, elements }
+    }
+
     /// Whether an entry of the variable may touch it.
     pub(crate) fn meets(&self, found: &Found) -> bool {
         let Records { first, count, step } = found.records;
-        // The entry's first record that is not before the question's.
+        // The entry's first record that is not before the question's, and the first run that
+        // ends behind its first element.
         let skipped = self.records.start.saturating_sub(first).div_ceil(step);
         skipped < count
             && first + skipped * step < self.records.end
-            && found.first < self.elements.end
-            && found.end > self.elements.start
+            && self
+                .elements
+                .runs_after(found.first)
+                .next()
+                .is_some_and(|(_, r)| r.offset < found.end)
     }
 
-    fn numbers(&self) -> [u64; 5] {
+    /// Bytes that it takes.
+    fn memory(&self) -> usize {
+        size_of::<Question>() + size_of_val(self.elements.levels())
+    }
+
+    fn put(&self, bytes: &mut Vec<u8>, before: &mut [u64; 5]) {
         let (records, elements) = (&self.records, &self.elements);
-        [self.var, records.start, records.end, elements.start, elements.end]
+        let place = [self.var, records.start, records.end, elements.first(), elements.run_len()];
+        put_differences(bytes, before, place);
+        varint::put(bytes, elements.levels().len() as u64);
+        for (count, step) in elements.levels() {
+            varint::put(bytes, *count);
+            varint::put(bytes, *step);
+        }
     }
 
-    fn of_numbers([var, first, end, from, to]: [u64; 5]) -> Option<Question> {
-        let is_sound = first < end && from < to;
-        is_sound.then_some(Question { var, records: first..end, elements: from..to })
+    fn take(bytes: &mut &[u8], before: &mut [u64; 5]) -> Option<Question> {
+        let [var, first, end, element, run] = take_differences(bytes, before)?;
+        let levels = usize::try_from(varint::take(bytes)?).ok()?;
+        if levels > bytes.len() / 2 {
+            return None;
+        }
+        let mut level = |_| Some((varint::take(bytes)?, varint::take(bytes)?));
+        let levels = (0..levels).map(&mut level).collect::<Option<Vec<_>>>()?;
+        let steps = levels.iter().all(|(_, step)| *step > 0);
+        let shape = Footprint::Block { run, levels: levels.clone() };
+        shape.elements()?;
+        element.checked_add(shape.span()?)?;
+        let elements = Pattern::of_levels(element, run, levels);
+        (first < end && steps).then_some(Question { var, records: first..end, elements })
     }
 }
 
@@ -58,8 +92,10 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    /// Bytes that a question takes.
-    pub(crate) const QUESTION: usize = size_of::<Question>();
+    /// Bytes that the questions take.
+    pub(crate) fn memory(&self) -> usize {
+        self.questions.iter().map(Question::memory).sum()
+    }
 
     /// The message.
     pub(crate) fn encode(&self) -> Vec<u8> {
@@ -70,7 +106,7 @@ impl Asked {
         [epoch, rank.into(), number].iter().for_each(|n| varint::put(&mut bytes, *n));
         let mut before = [0; 5];
         for question in &self.questions {
-            put_differences(&mut bytes, &mut before, question.numbers());
+            question.put(&mut bytes, &mut before);
         }
         bytes
     }
@@ -89,7 +125,7 @@ impl Asked {
         let mut questions = Vec::new();
         let mut before = [0; 5];
         while !bytes.is_empty() {
-            questions.push(Question::of_numbers(take_differences(bytes, &mut before)?)?);
+            questions.push(Question::take(bytes, &mut before)?);
         }
         Some(Asked { questions, after: is_after.then_some(after), room })
     }
@@ -314,7 +350,7 @@ mod tests {
     }
 
     fn everything() -> Vec<Question> {
-        vec![Question { var: 7, records: 0..1 << 40, elements: 0..1 << 40 }]
+        vec![Question::of_elements(7, 0..1 << 40, 0..1 << 40)]
     }
 
     fn entries(index: &Index) -> Vec<Found> {
@@ -381,7 +417,7 @@ mod tests {
             (9..10, 0..733, vec![7]),
             (50..52, 4850..5132, vec![49, 50, 51]),
         ] {
-            let question = Question { var: 7, records, elements };
+            let question = Question::of_elements(7, records, elements);
             let found = asked_of(&index, &[question]);
             let found: Vec<u64> = found.iter().map(|entry| entry.order.2).collect();
             assert_eq!(found, expected);
@@ -389,11 +425,29 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_between_the_runs_of_a_question_is_no_answer() {
+        let index = holder(100);
+        // A column: one element of every second entry, and one behind the end of entry 3.
+        let elements = Pattern::of_levels(20, 1, vec![(50, 200)]);
+        let question = Question { var: 7, records: 0..200, elements };
+        let found = asked_of(&index, &[question]);
+        let found: Vec<u64> = found.iter().map(|entry| entry.order.2).collect();
+        assert_eq!(found, (0..100).step_by(2).collect::<Vec<u64>>());
+        let elements = Pattern::of_levels(333, 67, vec![(2, 100)]);
+        let question = Question { var: 7, records: 0..200, elements };
+        assert_eq!(asked_of(&index, &[question]).len(), 0);
+    }
+
+    #[test]
     fn questions_come_back() {
         let asked = vec![
-            Question { var: 3, records: 0..1, elements: 5..6 },
-            Question { var: 3, records: 7..900, elements: 0..1 << 40 },
-            Question { var: 1, records: 2..3, elements: 9..10 },
+            Question::of_elements(3, 0..1, 5..6),
+            Question::of_elements(3, 7..900, 0..1 << 40),
+            Question {
+                var: 1,
+                records: 2..3,
+                elements: Pattern::of_levels(9, 4, vec![(3, 100), (2, 10)]),
+            },
         ];
         let asked = Asked { questions: asked, after: Some((1 << 50, 3, 9)), room: 12_345 };
         let bytes = asked.encode();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use esker_format::log::BLOCK;
 use esker_format::{VarId, Variable, values};
-use esker_store::{FileRun, StoreError};
+use esker_store::StoreError;
 
 use super::SortedRuns;
 use super::asking::Question;
@@ -34,6 +34,9 @@ const SPAN: u64 = 64 * 1024;
 const WINDOW: u64 = 128 * 1024;
 const LEAST_WINDOW: u64 = 256 * 1024;
 
+/// What spans more than this is cut in two, if more entries touch it than there is room for.
+const LONG: u64 = 1 << 20;
+
 /// Layers that keep what was read of their payloads from window to window.
 const FEW: usize = 16;
 
@@ -45,37 +48,6 @@ pub(super) struct Stretch<'h> {
     /// Where the variable's record begins in the file, and how many bytes it has.
     pub(super) begin: u64,
     pub(super) len: u64,
-}
-
-impl Stretch<'_> {
-    /// The runs at the front, without the first `skipped` bytes, as wants, as far as they are
-    /// whole elements of the stretch. Gives how many runs are done with, and how much of the next.
-    pub(super) fn wants(
-        &self,
-        runs: &[FileRun],
-        mut skipped: usize,
-        wants: &mut Vec<Want>,
-    ) -> (usize, usize) {
-        let width = self.variable.ty.size();
-        wants.clear();
-        for (number, run) in runs.iter().enumerate() {
-            let (offset, len) = (run.offset + skipped as u64, (run.len - skipped) as u64);
-            let Some(from) = offset.checked_sub(self.begin) else { return (number, skipped) };
-            // A run may go on in the variable's next record.
-            let to = (from + len).min(self.len);
-            let whole = from.is_multiple_of(width) && to.is_multiple_of(width);
-            if !whole || from >= to || wants.last().is_some_and(|w| w.to * width > from) {
-                return (number, skipped);
-            }
-            let at = (run.at + skipped) as u64;
-            wants.push(Want { from: from / width, to: to / width, at });
-            if to < from + len {
-                return (number, skipped + (to - from) as usize);
-            }
-            skipped = 0;
-        }
-        (runs.len(), 0)
-    }
 }
 
 /// Elements of a stretch that are wanted, and where in the reader's memory.
@@ -179,16 +151,37 @@ impl Laying<'_> {
     /// time as the index has room for, later ones over earlier ones.
     pub(super) fn lay(&self, wants: &[Want], out: &mut [u8]) -> esker_store::Result<()> {
         let (Some(first), Some(last)) = (wants.first(), wants.last()) else { return Ok(()) };
+        let is_long = (last.to - first.from) * self.width() > LONG;
         let mut laying = *self;
         let mut after = None;
         loop {
-            let (layers, newest) = self.layers((first.from, last.to), after)?;
+            let Some((layers, newest)) = self.layers(wants, after, is_long)? else {
+                return self.lay_halves(wants, out);
+            };
             laying.lay_layers(layers, wants, out)?;
             if newest.is_none() {
                 return Ok(());
             }
             (after, laying.over) = (newest, true);
         }
+    }
+
+    /// Lays the one half and then the other, each of which fewer entries touch.
+    fn lay_halves(&self, wants: &[Want], out: &mut [u8]) -> esker_store::Result<()> {
+        let (one, other) = match wants {
+            [want] => {
+                let half = (want.to - want.from) / 2;
+                let (mid, at) = (want.from + half, want.at + half * self.width());
+                ([Want { to: mid, ..*want }], [Want { from: mid, at, ..*want }])
+            }
+            _ => {
+                let (one, other) = wants.split_at(wants.len() / 2);
+                self.lay(one, out)?;
+                return self.lay(other, out);
+            }
+        };
+        self.lay(&one, out)?;
+        self.lay(&other, out)
     }
 
     fn lay_layers(
@@ -271,20 +264,31 @@ impl Laying<'_> {
         }
     }
 
-    /// Entries that may have elements `from..to`, oldest first: those after `after` that there is
-    /// room for. Gives the newest of them if there are more behind it.
+    /// Entries that may have what is wanted, oldest first: those after `after` that there is
+    /// room for. Gives the newest of them if there are more behind it; `None` if there are more
+    /// and `all` are asked for.
     fn layers(
         &self,
-        (from, to): (u64, u64),
+        wants: &[Want],
         after: Option<Order>,
-    ) -> esker_store::Result<(Vec<Layer>, Option<Order>)> {
+        all: bool,
+    ) -> esker_store::Result<Option<(Vec<Layer>, Option<Order>)>> {
         let index = self.index;
+        let (Some(first), Some(last)) = (wants.first(), wants.last()) else {
+            return Ok(Some((Vec::new(), None)));
+        };
+        let (from, to) = (first.from, last.to);
         let Stretch { var: VarId(var), record, .. } = *self.stretch;
         let var = var as u64;
         let room = index.section_room();
         let (mut entries, mut memory, mut left_out) = (Vec::new(), 0, false);
         let asked = after.is_none()
             && index.ask(var, record, (from, to), |found| {
+                // Not what lies between two wants.
+                let next = wants.partition_point(|want| want.to <= found.first);
+                if left_out || wants.get(next).is_none_or(|want| want.from >= found.end) {
+                    return;
+                }
                 memory += found.memory();
                 match memory <= room || entries.is_empty() {
                     true => entries.push(found.clone()),
@@ -292,9 +296,12 @@ impl Laying<'_> {
                 }
             });
         let mut newest = None;
+        if all && left_out {
+            return Ok(None);
+        }
         if !asked || left_out {
             drop(entries);
-            let question = Question { var, records: record..record + 1, elements: from..to };
+            let question = Question::of_elements(var, record..record + 1, from..to);
             let cost = |found: &Found| Cost { own: found.memory(), shared: 0 };
             let collected = index.collect(&[question], after, room, cost);
             let collected = collected.map_err(|e| self.view.store_error(e))?;
@@ -318,7 +325,7 @@ impl Laying<'_> {
         };
         let layers: esker_store::Result<Vec<Layer>> = entries.into_iter().map(layer).collect();
         index.note(memory + held);
-        Ok((layers?, newest))
+        Ok(Some((layers?, newest)))
     }
 
     /// The runs of a layer.

@@ -2,8 +2,8 @@
 //!
 //! A write is cut into `parts`, each of which the `writer` appends as an entry; equal footprints
 //! are `known`. To read, the frames of each `source` go into the `index` (in levels of
-//! [intervals](crate::intervals), with `sorted` runs for footprints), and the `view` answers as if it were a file,
-//! into which `lay` puts what is known.
+//! [intervals](crate::intervals), with `sorted` runs for footprints), and `reading` asks for elements of records, as a
+//! write has them, which `lay` puts to their places. The `view` answers as if it were a file.
 //! Where each rank indexes a share, `questions` of what is to be read go round (`asking`).
 
 mod asking;
@@ -17,6 +17,7 @@ mod memo;
 mod mixed;
 mod parts;
 mod questions;
+mod reading;
 mod sorted;
 mod source;
 mod view;
@@ -29,6 +30,7 @@ pub use index::LogDamage;
 pub(crate) use index::{Index, Order, definition};
 pub(crate) use memo::{Memo, Parts};
 pub(crate) use questions::questions;
+pub(crate) use reading::{Batch, read, summary};
 pub(crate) use sorted::SortedRuns;
 pub(crate) use source::LogSource;
 pub(crate) use view::{View, Want};

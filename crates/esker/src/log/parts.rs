@@ -102,17 +102,20 @@ fn of_runs(runs: &[Single], record: u64, record_step: u64) -> Part<'_> {
 }
 
 fn of_pattern(pattern: &Pattern, element: u64, record_step: u64) -> Part<'_> {
-    let record = pattern.first().checked_div(record_step).unwrap_or(0);
-    let first = pattern.first() - record * record_step;
-    let mut records = Records::one(record);
-    let mut levels = pattern.levels();
-    if let Some(((count, step), inner)) = levels.split_first()
-        && record_step > 0
-        && *step >= record_step
-    {
-        records = Records { first: record, count: *count, step: step / record_step };
-        levels = inner;
-    }
+    let (records, first, levels) = in_records(pattern, record_step);
     let elements = element..element + pattern.run_count() * pattern.run_len();
     Part { records, first, shape: Shape::Block { run: pattern.run_len(), levels }, elements }
+}
+
+/// A hyperslab in the space of a log: its records, and the first element and the levels in each.
+pub(super) fn in_records(pattern: &Pattern, record_step: u64) -> (Records, u64, &[(u64, u64)]) {
+    let record = pattern.first().checked_div(record_step).unwrap_or(0);
+    let first = pattern.first() - record * record_step;
+    match pattern.levels().split_first() {
+        Some(((count, step), inner)) if record_step > 0 && *step >= record_step => {
+            let records = Records { first: record, count: *count, step: step / record_step };
+            (records, first, inner)
+        }
+        _ => (Records::one(record), first, pattern.levels()),
+    }
 }

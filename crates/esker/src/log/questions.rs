@@ -1,73 +1,66 @@
-//! What a rank has to ask for before it reads: few boxes around its requests.
+//! What a rank has to ask for before it reads: its hyperslabs, or few boxes around many.
 
-use std::ops::Range;
-
+use esker_format::log::Records;
+use esker_format::runs::Pattern;
 use esker_format::{Header, VarId};
 
 use super::asking::Question;
+use super::parts::in_records;
 use crate::plan::Extent;
+use crate::selection::LogSpace;
 
 /// More questions than this are made fewer and coarser.
 const MOST: usize = 4096;
 
-/// Boxes that hold everything that these requests read, by their places in the file that the log
-/// would make.
+/// What these requests read, whose places are in the space of a log.
 pub(crate) fn questions<'e>(
     header: &Header,
     requests: impl Iterator<Item = (VarId, &'e Extent)>,
 ) -> Vec<Question> {
-    let all = requests.filter_map(|(var, extent)| around(header, var, extent));
+    let all = requests.filter_map(|(var, extent)| of_request(header, var, extent));
     fewer(all.collect(), MOST)
 }
 
-/// The box around one request; `None` if it reads nothing.
-fn around(header: &Header, var: VarId, extent: &Extent) -> Option<Question> {
-    let (variable, place) = (header.schema.variable(var)?, header.place(var)?);
-    let width = variable.ty.size();
-    let whole = place.bytes / width;
-    let record_size = match header.schema.is_record(variable) {
-        true => header.layout.record_size.max(1),
-        false => u64::MAX,
-    };
-    let at = |offset: u64| {
-        let within = offset.saturating_sub(place.begin);
-        (within / record_size, within % record_size / width)
-    };
+/// The question of one request: its hyperslab, or what is around all of its list; `None` if it reads nothing.
+fn of_request(header: &Header, var: VarId, extent: &Extent) -> Option<Question> {
+    let step = LogSpace::of(header, var).step;
     let mut found: Option<Question> = None;
-    extent.spans(|first, end, one_run| {
-        let ((record, from), (last, to)) = (at(first), at(end.saturating_sub(1)));
-        // A hyperslab has its lowest element in its first record and the highest in its last, but
-        // a run over records has all of what is between.
-        let elements = match record != last && (one_run || from > to) {
-            true => 0..whole,
-            false => from..to + 1,
-        };
-        let part = Question { var: var.0 as u64, records: record..last + 1, elements };
-        match &mut found {
-            Some(found) => found.join(&part),
-            None => found = Some(part),
-        }
+    extent.patterns(|pattern| match &mut found {
+        Some(found) => found.join(&Question::of_pattern(var, pattern, step)),
+        None => found = Some(Question::of_pattern(var, pattern, step)),
     });
     found
 }
 
 impl Question {
-    /// Makes it the box around both.
+    /// What a hyperslab in the space of a log asks for.
+    fn of_pattern(var: VarId, pattern: &Pattern, record_step: u64) -> Question {
+        let (Records { first, count, step }, element, levels) = in_records(pattern, record_step);
+        let records = first..first + (count - 1) * step + 1;
+        let elements = Pattern::of_levels(element, pattern.run_len(), levels.to_vec());
+        Question { var: var.0 as u64, records, elements }
+    }
+
+    /// Makes it one that is around both.
     pub(super) fn join(&mut self, other: &Question) {
-        let around = |a: &Range<u64>, b: &Range<u64>| a.start.min(b.start)..a.end.max(b.end);
-        self.records = around(&self.records, &other.records);
-        self.elements = around(&self.elements, &other.elements);
+        let records = self.records.start.min(other.records.start);
+        self.records = records..self.records.end.max(other.records.end);
+        if self.elements != other.elements {
+            let first = self.elements.first().min(other.elements.first());
+            let end = self.elements.end().max(other.elements.end());
+            self.elements = Pattern::of_levels(first, end - first, Vec::new());
+        }
     }
 }
 
 /// Joins questions that lie side by side, and neighbours until there are at most `most` (or one for
 /// each variable).
 fn fewer(mut all: Vec<Question>, most: usize) -> Vec<Question> {
-    all.sort_unstable_by_key(|q| (q.var, q.records.start, q.records.end, q.elements.start));
+    all.sort_unstable_by_key(|q| (q.var, q.records.start, q.records.end, q.elements.first()));
     all.dedup_by(|next, kept| {
         let beside = next.var == kept.var
             && next.records == kept.records
-            && next.elements.start <= kept.elements.end;
+            && next.elements.first() <= kept.elements.end();
         if beside {
             kept.join(next);
         }
@@ -93,10 +86,29 @@ fn fewer(mut all: Vec<Question>, most: usize) -> Vec<Question> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
+    use crate::selection::log_record_step;
 
     fn question(var: u64, record: u64, elements: Range<u64>) -> Question {
-        Question { var, records: record..record + 1, elements }
+        Question::of_elements(var, record..record + 1, elements)
+    }
+
+    #[test]
+    fn a_hyperslab_stays_one_and_a_list_is_what_is_around_it() {
+        // Records 2 and 5 of (record, 4, 6), of each the elements (1, 3), (1, 4), (3, 3) and (3, 4).
+        let step = log_record_step(24);
+        let levels = [(2, 3 * step), (2, 12), (2, 1)].into_iter();
+        let pattern = Pattern::new(2 * step + 9, 1, levels);
+        let mut found = Question::of_pattern(VarId(7), &pattern, step);
+        let elements = Pattern::of_levels(9, 2, vec![(2, 12)]);
+        assert_eq!(found, Question { var: 7, records: 2..6, elements });
+        found.join(&question(7, 0, 0..1));
+        assert_eq!(found, Question::of_elements(7, 0..6, 0..23));
+        let scalar = Pattern::new(3 * log_record_step(1), 1, std::iter::empty());
+        let scalar = Question::of_pattern(VarId(1), &scalar, log_record_step(1));
+        assert_eq!(scalar, question(1, 3, 0..1));
     }
 
     #[test]
@@ -112,10 +124,11 @@ mod tests {
         let few = fewer(asked.clone(), 10);
         assert!(few.len() <= 10);
         for q in asked {
+            let span = |q: &Question| q.elements.first()..q.elements.end();
             let holds = |a: &Range<u64>, b: &Range<u64>| a.start <= b.start && a.end >= b.end;
             assert!(few.iter().any(|f| f.var == q.var
                 && holds(&f.records, &q.records)
-                && holds(&f.elements, &q.elements)));
+                && holds(&span(f), &span(&q))));
         }
         let each_its_own = (0..20).map(|var| question(var, 0, 0..1)).collect();
         assert_eq!(fewer(each_its_own, 10).len(), 20);

@@ -1,29 +1,29 @@
 //! A file that is not there: the classic file that a log would make.
 //!
+//! It is for those who want bytes: values are read by variable, record and elements (`reading`).
 //! Reads of it find, for each byte, the variable and the record it belongs to by the header's
 //! placing, and the newest entry that has it by the index. What no entry has is the variable's
 //! fill value or, if there is a file underneath, what that has.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::io;
 use std::ops::{Deref, DerefMut, Range};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use esker_format::{At, FileOrder, Header, NumRecs, VarId, Variable, values};
-use esker_store::{ElementOrder, File, FileRun, MadeUp, StoreError};
+use esker_store::{File, StoreError};
 
-use super::asking::Question;
 use super::filtered::{Decoded, Filtered};
 use super::index::Index;
 pub(crate) use super::lay::Want;
 use super::lay::{Laying, Stretch};
+use super::reading::Batch;
 use crate::bounded::CacheUse;
 
 /// What a read asks a view for at once. Entries' payloads are checked in blocks, so that small
 /// reads would check the same blocks again and again.
-const READ: u64 = 1 << 20;
+pub(super) const READ: u64 = 1 << 20;
 
 #[derive(Debug)]
 pub(crate) struct View {
@@ -250,11 +250,6 @@ impl State {
         }
     }
 
-    /// The variable's record that has the byte at `offset`, if one has.
-    fn stretch_at(&self, offset: u64) -> Option<Stretch<'_>> {
-        self.stretch(self.order.at(offset)?)
-    }
-
     fn stretch(&self, at: At) -> Option<Stretch<'_>> {
         let variable = self.header.schema.variable(at.var)?;
         let At { var, record, begin, bytes, .. } = at;
@@ -263,12 +258,12 @@ impl State {
 
     /// Calls `each` with every variable's stretch that meets `from..to` of the file, and the part
     /// of it that does, padding included.
-    fn stretches<'s, E>(
+    fn stretches<'s>(
         &'s self,
         from: u64,
         to: u64,
-        mut each: impl FnMut(Stretch<'s>, (u64, u64)) -> std::result::Result<(), E>,
-    ) -> std::result::Result<(), E> {
+        mut each: impl FnMut(Stretch<'s>, (u64, u64)) -> esker_store::Result<()>,
+    ) -> esker_store::Result<()> {
         let mut next = from;
         while let Some(at) = self.order.at_or_after(next).filter(|at| at.begin < to) {
             next = at.padded_end();
@@ -285,10 +280,6 @@ impl File for View {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> esker_store::Result<usize> {
         let state = self.state();
         self.read_with((&state, &state.index), offset, buf)
-    }
-
-    fn made_up(&self) -> Option<&dyn MadeUp> {
-        Some(self)
     }
 
     fn write_at(&self, _: u64, _: &[u8]) -> esker_store::Result<()> {
@@ -312,88 +303,28 @@ impl File for View {
     }
 }
 
-impl MadeUp for View {
-    fn read_runs(
-        &self,
-        runs: &[FileRun],
-        order: ElementOrder,
-        buf: &mut [u8],
-    ) -> esker_store::Result<usize> {
-        let state = self.state();
-        self.lay_runs((&state, &state.index), runs, order, buf, false)
-    }
-}
-
 impl View {
-    /// Reads stretches of the file that these entries make. With `over`, only what they have:
-    /// the rest of `buf` stays.
-    pub(crate) fn lay_runs(
+    /// Lays what these entries make of a batch. With `over`, only what they have: the rest of
+    /// `out` stays.
+    pub(crate) fn lay_batch(
         &self,
         (state, index): (&State, &Index),
-        runs: &[FileRun],
-        order: ElementOrder,
-        buf: &mut [u8],
+        batch: &Batch,
         over: bool,
-    ) -> esker_store::Result<usize> {
-        let mut done = 0;
-        let (mut rest, mut skipped) = (runs, 0);
-        let mut wants: Vec<Want> = Vec::new();
-        while let Some(first) = rest.first() {
-            // The variable's record that the run begins in, if it is in one, and all that follow.
-            let (offset, len) = (first.offset + skipped as u64, first.len - skipped);
-            let stretch = state.stretch_at(offset);
-            let (count, cut) = match &stretch {
-                Some(stretch) => stretch.wants(rest, skipped, &mut wants),
-                None => (0, 0),
-            };
-            if let (Some(stretch), false) = (&stretch, wants.is_empty()) {
-                let native = order != ElementOrder::File;
-                Laying { view: self, state, index, stretch, native, over }.lay(&wants, buf)?;
-                let bytes = wants.iter().map(|want| want.to - want.from).sum::<u64>();
-                done += (bytes * stretch.variable.ty.size()) as usize;
-                (rest, skipped) = (&rest[count..], cut);
-                wants.clear();
-                continue;
-            }
-            // Beside variables, or not whole elements.
-            let at = first.at + skipped;
-            let n = match over {
-                true => state.end.saturating_sub(offset).min(len as u64) as usize,
-                false => self.read_with((state, index), offset, &mut buf[at..at + len])?,
-            };
-            if let (ElementOrder::Machine(width), false) = (order, over) {
-                values::swap_in_place(&mut buf[at..at + n], width);
-            }
-            done += n;
-            if n < len {
-                break;
-            }
-            (rest, skipped) = (&rest[1..], 0);
+        out: &mut [u8],
+    ) -> esker_store::Result<()> {
+        let (var, native) = (batch.var, batch.native);
+        let header = &state.header;
+        let (Some(variable), Some(place)) = (header.schema.variable(var), header.place(var)) else {
+            let why = format!("it has no variable number {}", var.0);
+            return Err(self.failed("read of the log".to_string(), why));
+        };
+        for (record, wants) in batch.records() {
+            let begin = place.begin + record * header.layout.record_size;
+            let stretch = Stretch { var, variable, record, begin, len: place.bytes };
+            Laying { view: self, state, index, stretch: &stretch, native, over }.lay(wants, out)?;
         }
-        Ok(done)
-    }
-
-    /// Boxes that hold what is to be read, few for each variable.
-    pub(crate) fn boxes(&self, state: &State, runs: &[FileRun]) -> Vec<Question> {
-        let mut all: Vec<Question> = Vec::new();
-        for run in runs {
-            let Ok(()) =
-                state.stretches(run.offset, run.offset + run.len as u64, |stretch, (from, to)| {
-                    let width = stretch.variable.ty.size();
-                    let elements = from / width..to.min(stretch.len).div_ceil(width);
-                    if elements.is_empty() {
-                        return Ok(());
-                    }
-                    let records = stretch.record..stretch.record + 1;
-                    let question = Question { var: stretch.var.0 as u64, records, elements };
-                    match all.last_mut().filter(|last| last.var == question.var) {
-                        Some(last) => last.join(&question),
-                        None => all.push(question),
-                    }
-                    Ok::<(), Infallible>(())
-                });
-        }
-        all
+        Ok(())
     }
 
     /// Reads what these entries make of the file.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use esker_format::runs::{Pattern, Run};
 
 use super::{Summary, sort_by_offset};
+use crate::selection::LogSpace;
 
 /// Where one request's elements are in the file.
 #[derive(Debug, Default)]
@@ -206,16 +207,44 @@ impl Extent {
         (&self.singles, &self.patterns)
     }
 
-    /// Calls `each` with the first byte of everything in it, the byte after its last, and whether
-    /// that is all one run, which may be of several hyperslabs. In no order.
-    pub(crate) fn spans(&self, mut each: impl FnMut(u64, u64, bool)) {
-        self.stretches(|summary| each(summary.first, summary.end, summary.runs == 1));
-    }
-
     /// Calls `each` with the first byte and the number of bytes of everything in it, in no order, and
     /// whether that is one run.
     pub(crate) fn parts(&self, mut each: impl FnMut(u64, u64, bool)) {
         self.stretches(|summary| each(summary.first, summary.bytes, summary.runs == 1));
+    }
+
+    /// The same places in the classic file, of what is in a log's space.
+    pub(crate) fn in_file(&self, space: &LogSpace) -> Extent {
+        let width = space.width;
+        let mut file = Extent::new(width);
+        for Single { offset, len, element } in &self.singles {
+            file.push_run(Run { offset: space.byte(*offset), len: len * width }, *element);
+        }
+        for (pattern, element) in &self.patterns {
+            file.push(space.pattern(pattern), *element);
+        }
+        for Repeat { runs, places } in &self.repeats {
+            let run = |s: &Single| Single { offset: s.offset * width, len: s.len * width, ..*s };
+            let place = |p: &Shift| Shift { offset: space.byte(p.offset), ..*p };
+            file.push_repeated(runs.iter().map(run).collect(), places.iter().map(place).collect());
+        }
+        file.finish();
+        file
+    }
+
+    /// Calls `each` with every hyperslab in it, and with what is around the other lists of runs.
+    pub(crate) fn patterns(&self, mut each: impl FnMut(&Pattern)) {
+        let around = |from: u64, to: u64| Pattern::of_levels(from, to - from, Vec::new());
+        self.singles.iter().for_each(|s| each(&around(s.offset, s.offset + s.len)));
+        self.patterns.iter().for_each(|(pattern, _)| each(pattern));
+        self.boxes.iter().for_each(|(pattern, _)| each(pattern));
+        for Repeat { runs, places } in &self.repeats {
+            let Summary { first, end, .. } = Summary::of_runs(runs);
+            places.iter().for_each(|p| each(&around(p.offset + first, p.offset + end)));
+        }
+        if let Some((shared, base)) = self.shared() {
+            each(&around(base + shared.summary.first, base + shared.summary.end));
+        }
     }
 
     /// The first byte after everything.
@@ -224,7 +253,7 @@ impl Extent {
     }
 
     /// All of it in numbers.
-    pub(super) fn summary(&self) -> Summary {
+    pub(crate) fn summary(&self) -> Summary {
         let mut sum = Summary::default();
         self.each(|_, summary| sum.join(&summary));
         sum

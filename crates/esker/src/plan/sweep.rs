@@ -82,6 +82,33 @@ impl<'p, 'a> Sweep<'p, 'a> {
         reached.chain(waiting).min()
     }
 
+    /// The end of a stretch from `start` on with at most about `most` runs, or one of each entry; `last` is how
+    /// long the one before it was.
+    pub(crate) fn stretch(&self, start: u64, last: &mut u64, most: u64) -> u64 {
+        *last = last.saturating_mul(2).min(self.plan.summary.end - start);
+        while *last > 1 && self.runs_within(start, start + *last) > most {
+            *last /= 2;
+        }
+        start + *last
+    }
+
+    /// How many runs have something in `start..end`, but for one of each entry.
+    fn runs_within(&self, start: u64, end: u64) -> u64 {
+        let entries = &self.plan.entries;
+        let active = self.active.iter().map(|(number, _)| &entries[*number]);
+        let coming = entries[self.next..].iter().take_while(|entry| entry.first < end);
+        let before = |entry: &Entry<'_>, place: u64| match entry.what {
+            What::Singles(list, shift) => {
+                list.partition_point(|s| s.offset + shift.offset < place) as u64
+            }
+            What::Pattern(pattern, _) | What::Box(pattern, _) => {
+                let first = pattern.runs_after(place).next();
+                first.map_or(pattern.run_count(), |(number, _)| number)
+            }
+        };
+        active.chain(coming).map(|entry| before(entry, end) - before(entry, start)).sum()
+    }
+
     /// What begins in `start..end`, as [`Sweep::combs`] gives it or else [`Sweep::take`].
     pub(crate) fn take_together(&mut self, start: u64, end: u64, overlap: Overlap) -> Taken<'_> {
         match self.take_combs(start, end, u64::MAX) {

@@ -111,16 +111,17 @@ impl Index {
     }
 
     fn ask_box(&self, question: &Question, mut each: impl FnMut(&Found)) {
-        let (var, records, elements) = (question.var, &question.records, &question.elements);
-        let groups = (var, records.start)..(var, records.end);
-        self.singles.overlapping_in(groups, elements.start, elements.end, |single| {
-            each(&single.found);
-        });
-        self.spreads.overlapping(var, records.start, records.end, |spread| {
-            if question.meets(&spread.found) {
-                each(&spread.found);
+        let Question { var, records, elements } = question;
+        let mut meet = |found: &Found| {
+            if question.meets(found) {
+                each(found);
             }
+        };
+        let groups = (*var, records.start)..(*var, records.end);
+        self.singles.overlapping_in(groups, elements.first(), elements.end(), |single| {
+            meet(&single.found);
         });
+        self.spreads.overlapping(*var, records.start, records.end, |spread| meet(&spread.found));
     }
 }
 
