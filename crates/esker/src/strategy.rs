@@ -50,6 +50,9 @@ pub(crate) struct ForUnits {
     pub(crate) wanted: u64,
 }
 
+/// What all ranks together have in a wait: in the file, in units, and the numbers of whoever asked.
+type Reduced<const N: usize, const M: usize> = ([Together; N], ForUnits, [u64; M]);
+
 /// Numbers in a reduction, for writing and for reading.
 const FIELDS: usize = 7;
 
@@ -84,7 +87,7 @@ impl Together {
         mine: Option<[Mine; N]>,
         units: ForUnits,
         mut numbers: [u64; M],
-    ) -> Result<Option<([Together; N], ForUnits, [u64; M])>> {
+    ) -> Result<Option<Reduced<N, M>>> {
         // Everything as a maximum: the lowest as the highest complement.
         let mut values = vec![mine.is_none().into()];
         values.extend(numbers);
