@@ -1,6 +1,6 @@
 //! A dataset in data mode: opening, asking, records, closing. What moves values is in `access`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
@@ -17,7 +17,7 @@ use crate::chunked::{Chunked, same_but_for_growth};
 use crate::commit::Committed;
 use crate::container::Container;
 use crate::credit::Credit;
-use crate::decomposed::{Groups, Maps, Spread};
+use crate::decomposed::{Maps, Spread};
 use crate::define::{Before, Define};
 use crate::error::{Error, Result};
 use crate::fill::{fill_range, fill_records};
@@ -458,45 +458,6 @@ impl Dataset {
             burst.file_has(records);
         }
         Ok(())
-    }
-
-    /// Makes the sub-files, if there are any, what readers count on. Collective.
-    fn settle_subfiles(&self) -> Result<()> {
-        match &self.spread {
-            None => Ok(()),
-            Some(spread) => self.base.agree(spread.settle(&self.base, self.records)),
-        }
-    }
-
-    /// The sub-files of decomposed variables, and which of the ranks that wrote them each is for;
-    /// none where everything is in one file.
-    pub fn subfiles(&self) -> Vec<(PathBuf, std::ops::Range<u64>)> {
-        let Some(spread) = &self.spread else { return Vec::new() };
-        let ranks = self.decompositions().iter().map(|map| map.ranks).max().unwrap_or(0);
-        spread.paths().into_iter().zip(spread.groups().ranks(ranks)).collect()
-    }
-
-    /// Whether a file with this header has sub-files.
-    pub fn has_subfiles(header: &Header) -> bool {
-        !matches!(Groups::expanded(&header.schema), Ok(None))
-    }
-
-    /// Sub-files that have not taken their names, because the program that made them died: the name
-    /// that each is to have, and the one that it has. They are found, and the next sync or close of a
-    /// writer, or [`recover`](crate::recover), names them.
-    pub fn hidden_subfiles(&self) -> Vec<(PathBuf, PathBuf)> {
-        self.spread.as_ref().map_or(Vec::new(), |spread| spread.hidden())
-    }
-
-    /// Sub-files of other datasets that had this one's name: what a program that died has left.
-    pub fn stale_subfiles(&self) -> Vec<PathBuf> {
-        self.spread.as_ref().map_or(Vec::new(), |spread| spread.strangers())
-    }
-
-    /// What is wrong with sub-files: those that are missing, cut short, without records that the
-    /// dataset has, or of another dataset.
-    pub fn subfile_faults(&self) -> Vec<(PathBuf, String)> {
-        self.spread.as_ref().map_or(Vec::new(), |spread| spread.faults())
     }
 
     /// Closes the dataset. Collective. Everything is in the file already but the records that

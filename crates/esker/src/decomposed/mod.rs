@@ -18,6 +18,7 @@ mod counted;
 mod coverage;
 mod define;
 mod error;
+mod files;
 mod grid;
 mod index;
 mod load;

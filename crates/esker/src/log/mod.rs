@@ -7,6 +7,7 @@
 //! Where each rank indexes a share, `questions` of what is to be read go round (`asking`).
 
 mod asking;
+mod copying;
 mod cut;
 mod filtered;
 mod holes;
