@@ -41,10 +41,11 @@ pub struct CacheUse {
     pub budget: u64,
 }
 
-/// What it takes to keep something, beside the thing.
-const EACH: u64 = 128;
-
 impl<K: Hash + Eq + Clone, V, S: BuildHasher> Bounded<K, V, S> {
+    /// What it takes to keep something, beside what it has elsewhere: its place in a table that may be half empty, and
+    /// one in a tree whose nodes may be.
+    const EACH: u64 = (2 * size_of::<(K, Kept<V>)>() + 2 * size_of::<(u64, K)>() + 32) as u64;
+
     /// What is kept under the key, which thereby is used.
     pub(crate) fn get(&mut self, key: &K) -> Option<&mut V> {
         let kept = self.kept.get_mut(key)?;
@@ -59,7 +60,7 @@ impl<K: Hash + Eq + Clone, V, S: BuildHasher> Bounded<K, V, S> {
     /// Keeps a value that takes so many bytes, and gives what had to go so that all together are
     /// at most `budget`. The newest stays, whatever it takes: whoever minds does not put it.
     pub(crate) fn put(&mut self, key: K, value: V, bytes: u64, budget: u64) -> Vec<V> {
-        let bytes = bytes.saturating_add(EACH);
+        let bytes = bytes.saturating_add(Self::EACH);
         let mut gone: Vec<V> = self.remove(&key).into_iter().collect();
         while self.memory.saturating_add(bytes) > budget {
             let Some((_, oldest)) = self.order.pop_first() else { break };
@@ -115,7 +116,7 @@ mod tests {
                 let old = known.map(|at| model.remove(at));
                 if puts {
                     let mut gone: Vec<usize> = old.map(|kept| kept.1).into_iter().collect();
-                    model.push((key, number, bytes + EACH));
+                    model.push((key, number, bytes + Bounded::<u8, usize>::EACH));
                     let held = |model: &[(u8, usize, u64)]| model.iter().map(|k| k.2).sum::<u64>();
                     while model.len() > 1 && held(&model) > budget {
                         gone.push(model.remove(0).1);

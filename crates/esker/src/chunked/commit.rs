@@ -352,7 +352,7 @@ pub(super) fn forget_behind(
         while first < end {
             let count = (end - first).min(AT_ONCE);
             let place = at + Block::LEN + (first - block.first) * Entry::LEN;
-            heap.read_into(place, count * Entry::LEN, &mut bytes, "its chunk table")?;
+            heap.read_what_is_there(place, count * Entry::LEN, &mut bytes, "its chunk table")?;
             let (entries, _) = bytes.as_chunks();
             let is_never = |(number, entry)| matches!(Entry::decode(entry, seal, number), Ok(None));
             let written: Vec<u64> = (first..)

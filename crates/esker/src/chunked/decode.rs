@@ -22,6 +22,9 @@ pub(super) type Decoded = Arc<Vec<u8>>;
 /// with their own is a constant, so that whoever writes forgets all.)
 pub(crate) type Cache = Bounded<ChunkId, (Entry, Decoded)>;
 
+/// What the memory of a shared vector takes beside its bytes: two allocations.
+const SHARED: u64 = 96;
+
 /// A chunk that a read wants, and what the table says of it.
 type Wanted = (ChunkId, Option<Entry>);
 
@@ -49,8 +52,8 @@ impl Dataset {
         let mut gone = Vec::new();
         for (i, values) in todo.iter().zip(decoded) {
             let (id, Some(entry)) = wanted[*i] else { return Err(Error::Garbled) };
-            // One that would push out most of the others is not kept.
-            let (bytes, most) = (values.len() as u64, self.base.hints.chunk_cache);
+            // With the allocations of a shared vector. One that would push out most of the others is not kept.
+            let (bytes, most) = (values.len() as u64 + SHARED, self.base.hints.chunk_cache);
             if keep && bytes <= most / 2 {
                 let put = cache.put(id, (entry, values.clone()), bytes, most);
                 gone.extend(put.into_iter().map(|(_, old)| old));

@@ -90,6 +90,26 @@ impl<'f> HeapFile<'f> {
         self.read(place, out, what)
     }
 
+    /// The same where a loss of power may have left the file shorter than it was to be: zeros stand for what is
+    /// missing, unless that is more than any disk forgets.
+    pub(crate) fn read_what_is_there(
+        &self,
+        place: u64,
+        bytes: u64,
+        out: &mut Vec<u8>,
+        what: &str,
+    ) -> Result<(), Trouble> {
+        const FORGOTTEN: u64 = 64 << 20;
+        let (begin, len) = (self.begin.saturating_add(place), self.file.len()?);
+        if begin.saturating_add(bytes) > len.saturating_add(FORGOTTEN) {
+            return self.read_into(place, bytes, out, what);
+        }
+        out.clear();
+        out.resize(bytes as usize, 0);
+        let there = len.saturating_sub(begin).min(bytes) as usize;
+        self.read(place, &mut out[..there], what)
+    }
+
     /// Which file the tables are in, for a sentence, if it is another one.
     fn of_tables(&self) -> String {
         self.others.map_or(String::new(), |o| format!(" of {}", o.tables_path().display()))
