@@ -346,13 +346,16 @@ pub(super) fn forget_behind(
     const AT_ONCE: u64 = 32 * 1024;
     let seal = chain.seal();
     let mut bytes = Vec::new();
+    // Before anything is added: what a forged table says to be behind it is not.
+    let len = heap.file.len()?;
     for Known { block, at } in chain.blocks() {
         let end = block.first + block.count;
         let mut first = block.first.max(from);
         while first < end {
             let count = (end - first).min(AT_ONCE);
             let place = at + Block::LEN + (first - block.first) * Entry::LEN;
-            heap.read_what_is_there(place, count * Entry::LEN, &mut bytes, "its chunk table")?;
+            let wanted = (place, count * Entry::LEN);
+            heap.read_what_is_there(wanted, len, &mut bytes, "its chunk table")?;
             let (entries, _) = bytes.as_chunks();
             let is_never = |(number, entry)| matches!(Entry::decode(entry, seal, number), Ok(None));
             let written: Vec<u64> = (first..)

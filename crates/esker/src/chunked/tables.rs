@@ -90,17 +90,17 @@ impl<'f> HeapFile<'f> {
         self.read(place, out, what)
     }
 
-    /// The same where a loss of power may have left the file shorter than it was to be: zeros stand for what is
-    /// missing, unless that is more than any disk forgets.
+    /// The same where a loss of power may have left the file `len` bytes long, shorter than it was to be: zeros stand
+    /// for what is missing, unless that is more than a writer would have added last.
     pub(crate) fn read_what_is_there(
         &self,
-        place: u64,
-        bytes: u64,
+        (place, bytes): (u64, u64),
+        len: u64,
         out: &mut Vec<u8>,
         what: &str,
     ) -> Result<(), Trouble> {
-        const FORGOTTEN: u64 = 64 << 20;
-        let (begin, len) = (self.begin.saturating_add(place), self.file.len()?);
+        const FORGOTTEN: u64 = 1 << 20;
+        let begin = self.begin.saturating_add(place);
         if begin.saturating_add(bytes) > len.saturating_add(FORGOTTEN) {
             return self.read_into(place, bytes, out, what);
         }
