@@ -44,10 +44,11 @@ pub(crate) struct ForUnits {
     pub(crate) written: u64,
     /// Not 0 where nobody may write to them.
     pub(crate) refused: u64,
-    /// Units that it reads from, their bytes, and how many of these it wants.
+    /// Units that it reads from, how many of their bytes it wants, and how many it would get in vain: those beyond
+    /// one and a half times what it wants.
     pub(crate) read: u64,
-    pub(crate) whole: u64,
     pub(crate) wanted: u64,
+    pub(crate) vain: u64,
 }
 
 /// What all ranks together have in a wait: in the file, in units, and the numbers of whoever asked.
@@ -61,12 +62,12 @@ const OF_UNITS: usize = 6;
 
 impl ForUnits {
     fn fields(self) -> [u64; OF_UNITS] {
-        let ForUnits { records, written, refused, read, whole, wanted } = self;
-        [records, written, refused, read, whole, wanted]
+        let ForUnits { records, written, refused, read, wanted, vain } = self;
+        [records, written, refused, read, wanted, vain]
     }
 
-    fn of([records, written, refused, read, whole, wanted]: [u64; OF_UNITS]) -> ForUnits {
-        ForUnits { records, written, refused, read, whole, wanted }
+    fn of([records, written, refused, read, wanted, vain]: [u64; OF_UNITS]) -> ForUnits {
+        ForUnits { records, written, refused, read, wanted, vain }
     }
 }
 

@@ -24,8 +24,8 @@ use crate::strategy::ForUnits;
 /// Decoded chunks that a read holds at a time, in bytes.
 const BATCH: u64 = 16 << 20;
 
-/// When a rank would decode this many hundredths of what it wants, owners decode for all.
-const SHARED: u64 = 150;
+/// When a rank would decode in vain this part of what another one wants, owners decode for all.
+const IN_VAIN: u64 = 8;
 
 /// What lies over chunks that a rank reads alone.
 enum Over<'d> {
@@ -189,10 +189,10 @@ impl Dataset {
             return Ok(());
         };
         let comm = &*self.base.comm;
-        let ForUnits { whole, wanted, .. } = *together;
-        // Whoever has most decides how long it takes.
-        if comm.size() == 1 || whole.saturating_mul(100) < wanted.saturating_mul(SHARED) {
+        // Little in vain, compared with what whoever wants most has to get.
+        if comm.size() == 1 || together.vain.saturating_mul(IN_VAIN) < together.wanted {
             report.read_strategy = Strategy::Direct;
+            let (whole, wanted) = planned.whole_and_wanted(chunked);
             let keep = wanted < whole;
             let outcome = self.read_own(chunked, planned, (keep, None), requests, report);
             return self.base.agree(outcome);

@@ -32,7 +32,7 @@ impl Planned<'_> {
     }
 
     /// Bytes of the chunks, and how many of these are wanted.
-    fn whole_and_wanted(&self, chunked: &Chunked) -> (u64, u64) {
+    pub(super) fn whole_and_wanted(&self, chunked: &Chunked) -> (u64, u64) {
         let bytes_of = |unit: u64| chunked.space.chunk_at(unit).map_or(0, |(_, _, bytes)| bytes);
         let of_one =
             |(whole, wanted), (unit, bytes): &(u64, u64)| (whole + bytes_of(*unit), wanted + bytes);
@@ -98,7 +98,8 @@ impl Dataset {
         let refused = sole.is_err().into();
         // A read of nothing is one, too: what ranks have in logs has to be in the file afterwards.
         let read = (reads.units.len() as u64).max(u64::from(!gets.is_empty()));
-        let mine = ForUnits { refused, read, whole, wanted, ..writes.to_write(puts) };
+        let vain = whole.saturating_sub(wanted.saturating_add(wanted / 2));
+        let mine = ForUnits { refused, read, wanted, vain, ..writes.to_write(puts) };
         let moved = self.move_together_classic(others, mine, ready).and_then(|together| {
             let mut report = self.report;
             writes.count(&mut report);
