@@ -3,16 +3,15 @@
 use std::collections::HashSet;
 
 use bytemuck::cast_slice;
-use esker_format::{
-    ConversionRules, ConvertError, MemoryType, Native, RangeReport, Values, VarId, values,
-};
+use esker_format::{MemoryType, Native, Values, VarId};
 
 use crate::dataset::Dataset;
 use crate::error::{Error, Result, SelectionError};
-use crate::memory::{FillBytes, Lent, Memory, MemoryLayout, Sides};
-use crate::report::Report;
+use crate::layout::{Asked, Wait, together};
+use crate::memory::{Lent, Memory, MemoryLayout};
+use crate::report::{Report, Strategy};
 use crate::request::{Direction, Request, RequestId, Requests};
-use crate::selection::{Checked, LogSpace, Purpose, Selection, Space};
+use crate::selection::{Checked, Purpose, Selection, Space};
 
 /// How a wait, or a call that is one, ends for each request.
 pub type Outcomes = Vec<(RequestId, Result<()>)>;
@@ -116,7 +115,7 @@ impl Dataset {
         if !given.is_multiple_of(record) {
             return refuse(SelectionError::NotWholeRecords { given, record });
         }
-        let first = self.records;
+        let first = self.ground.records;
         let (mut start, mut count) = (vec![0; shape.len()], shape);
         (start[0], count[0]) = (first, given / record);
         self.put(var, &Selection::slab(&start, &count), data)?;
@@ -238,7 +237,7 @@ impl Dataset {
         let file_var = self.file_var(var)?;
         let checked = self.check(file_var, selection, Purpose::Read)?;
         self.require_memory(var, &checked, &layout, out.len() / ty.size())?;
-        let memory = self.memory(var, Lent::Target(out), ty, layout)?;
+        let memory = self.ground.memory(file_var, Lent::Target(out), ty, layout)?;
         Ok(self.push(queue, Direction::Get, file_var, checked, memory))
     }
 
@@ -326,7 +325,7 @@ impl Dataset {
         let file_var = self.file_var(var)?;
         let checked = self.check(file_var, selection, Purpose::Read)?;
         self.require_memory(var, &checked, &layout, out.len())?;
-        let memory = self.memory(var, Memory::target(out), T::MEMORY, layout)?;
+        let memory = self.ground.memory(file_var, Memory::target(out), T::MEMORY, layout)?;
         Ok(self.push(queue, Direction::Get, file_var, checked, memory))
     }
 
@@ -401,10 +400,10 @@ impl Dataset {
         self.require_writable("write")?;
         let file_var = self.file_var(var)?;
         let purpose = Purpose::Write { elements: elements as u64 };
-        let checked = self.check_write(file_var, selection, purpose)?;
+        let checked = self.check(file_var, selection, purpose)?;
         self.require_memory(var, &checked, &layout, elements)?;
-        self.require_storable(checked.records)?;
-        let memory = self.memory(var, lent, memory, layout)?;
+        self.ground.require_storable(checked.records)?;
+        let memory = self.ground.memory(file_var, lent, memory, layout)?;
         Ok(self.push(queue, Direction::Put, file_var, checked, memory))
     }
 
@@ -416,24 +415,8 @@ impl Dataset {
         checked: Checked,
         memory: Memory<'b>,
     ) -> RequestId {
-        let Checked { records, extent, whole_records, parts, gaps, .. } = checked;
-        let (epoch, range) = (self.epoch, RangeReport::default());
-        queue.push(|id| {
-            let mut request = Request {
-                id,
-                direction,
-                var,
-                memory,
-                extent,
-                parts,
-                records,
-                whole_records,
-                epoch,
-                range,
-            };
-            request.fill(&gaps);
-            request
-        })
+        let epoch = self.ground.epoch;
+        queue.push(|id| Request::new(id, (direction, var, checked), memory, epoch))
     }
 
     pub(crate) fn check(
@@ -442,25 +425,13 @@ impl Dataset {
         selection: &Selection,
         purpose: Purpose,
     ) -> Result<Checked> {
-        if let Some(map) = self.maps.of_var(var) {
-            return self.check_decomposed(var, map, selection, purpose);
-        }
-        if selection.as_blob().is_some() {
-            return Err(self.not_decomposed(var));
-        }
-        if let Some(chunked) = self.chunked_var(var)? {
-            return self.check_chunked(var, chunked, selection, purpose);
-        }
-        let space = if self.has_log() { Space::Log } else { Space::File };
-        selection.check(&self.header, var, self.records, purpose, space).map_err(|source| {
-            let var = self.header.schema.vars.as_slice()[var.0].name.to_string();
-            Error::Selection { path: self.base.path.clone(), var, source }
-        })
+        let asked = Asked { var, selection, purpose, space: Space::File };
+        self.layout.check(&self.ground, asked)
     }
 
     fn selection_error(&self, var: VarId, source: SelectionError) -> Error {
         let name = self.schema().variable(var).map_or("", |v| &*v.name);
-        Error::Selection { path: self.base.path.clone(), var: name.to_string(), source }
+        Error::Selection { path: self.ground.base.path.clone(), var: name.to_string(), source }
     }
 
     fn require_memory(
@@ -472,7 +443,7 @@ impl Dataset {
     ) -> Result<()> {
         layout.check(checked.elements, len).map_err(|source| {
             let var = self.schema().variable(var).map_or("", |v| &*v.name).to_string();
-            Error::Memory { path: self.base.path.clone(), var, source }
+            Error::Memory { path: self.ground.base.path.clone(), var, source }
         })
     }
 
@@ -486,41 +457,11 @@ impl Dataset {
             return Ok(());
         }
         let name = self.schema().variable(var).map_or("", |v| &*v.name);
-        Err(Error::NoMemory { path: self.base.path.clone(), var: name.to_string(), bytes })
+        Err(Error::NoMemory { path: self.ground.base.path.clone(), var: name.to_string(), bytes })
     }
 
     fn require_present(&self, var: VarId, checked: &Checked) -> Result<()> {
-        self.require_dense(var, checked)?;
-        if self.chunked_var(var)?.is_some() {
-            // What nobody has written takes no room in the file.
-            return Ok(());
-        }
-        // What is in logs, or nowhere, takes no room either.
-        if self.container.is_some() || self.log_view()?.is_some() {
-            return Ok(());
-        }
-        let mut end = checked.extent.end();
-        if self.has_log() {
-            end = LogSpace::of(&self.header, var).end(end);
-        }
-        let file_len = self.file.len()?;
-        if end > file_len { Err(self.short(var, end, file_len)) } else { Ok(()) }
-    }
-
-    /// The request's memory, if its type and the variable's convert.
-    fn memory<'b>(
-        &self,
-        var: VarId,
-        lent: Lent<'b>,
-        memory: MemoryType,
-        layout: MemoryLayout,
-    ) -> Result<Memory<'b>> {
-        let variable = self.variable(var)?;
-        let rules = ConversionRules::of(self.header.schema.version);
-        let sides = Sides { external: variable.ty, memory, rules };
-        rules.check(variable.ty, memory).map_err(|source| self.convert(var, source))?;
-        let fill = FillBytes::new(&values::fill_bytes(variable));
-        Ok(Memory { lent, layout, sides, fill })
+        self.layout.require_present(&self.ground, var, checked, false)
     }
 
     /// Reads one checked selection, with `&self`, so that threads may read at the same time.
@@ -532,16 +473,48 @@ impl Dataset {
         lent: Lent<'_>,
         layout: MemoryLayout,
     ) -> Result<()> {
-        let memory = self.memory(var, lent, ty, layout)?;
+        let file_var = self.file_var(var)?;
+        let memory = self.ground.memory(file_var, lent, ty, layout)?;
         let mut queue = Requests::new();
-        self.push(&mut queue, Direction::Get, self.file_var(var)?, checked, memory);
+        self.push(&mut queue, Direction::Get, file_var, checked, memory);
         let mut requests = queue.queue;
         let mut report = Report::default();
-        match self.is_chunked(self.file_var(var)?) {
-            true => self.read_chunked(&mut requests, &mut report)?,
-            false => self.read_direct(&mut requests, &mut report)?,
-        }
+        self.layout.read_alone(&self.ground, &mut requests, None, &mut report)?;
         first_error(self.outcomes(requests))
+    }
+
+    /// The way of an independent wait.
+    fn move_alone(&mut self, requests: &mut Vec<Request<'_>>) -> Result<()> {
+        let Dataset { ground, layout, .. } = self;
+        ground.require_current(requests)?;
+        let Wait { mut puts, mut gets, .. } = Wait::of(std::mem::take(requests));
+        let mut report = ground.report;
+        let mut moved = match puts.is_empty() {
+            true => Ok(()),
+            false => layout.write_alone(ground, &mut puts, &mut report),
+        };
+        if moved.is_ok() && !gets.is_empty() {
+            // Room for what was written may have moved what is read.
+            ground.follow_moves(&mut gets);
+            report.read_strategy = Strategy::Direct;
+            moved = layout.read_alone(ground, &mut gets, None, &mut report);
+        }
+        report.calls += 1;
+        ground.report = report;
+        *requests = Wait::join(puts, gets);
+        moved
+    }
+
+    /// The road of a collective call. `ready` is this rank's own outcome so far.
+    fn move_together(&mut self, requests: &mut Vec<Request<'_>>, ready: Result<()>) -> Result<()> {
+        let Dataset { ground, layout, .. } = self;
+        let ready = ready.and_then(|()| ground.require_current(requests));
+        layout.mend(ground)?;
+        ground.report.calls += 1;
+        let mut wait = Wait::of(std::mem::take(requests));
+        let moved = together(&mut **layout, ground, &mut wait, ready);
+        *requests = wait.into_requests();
+        moved
     }
 
     fn outcomes(&self, requests: Vec<Request<'_>>) -> Outcomes {
@@ -551,8 +524,8 @@ impl Dataset {
                 let outcome = if request.range.all_fit() {
                     Ok(())
                 } else {
-                    let var = self.header.schema.variable(request.var).map_or("", |v| &*v.name);
-                    let (path, var) = (self.base.path.clone(), var.to_string());
+                    let var = self.ground.name(request.var);
+                    let path = self.ground.base.path.clone();
                     Err(Error::Range { path, var, report: request.range })
                 };
                 (request.id, outcome)
@@ -560,16 +533,6 @@ impl Dataset {
             .collect();
         outcomes.sort_by_key(|(id, _)| *id);
         outcomes
-    }
-
-    fn convert(&self, var: VarId, source: ConvertError) -> Error {
-        let name = self.schema().variable(var).map_or("", |v| &*v.name);
-        Error::Convert { path: self.base.path.clone(), var: name.to_string(), source }
-    }
-
-    pub(crate) fn short(&self, var: VarId, needed: u64, file_len: u64) -> Error {
-        let name = self.header.schema.variable(var).map_or("", |v| &*v.name);
-        Error::ShortFile { path: self.base.path.clone(), var: name.to_string(), needed, file_len }
     }
 }
 

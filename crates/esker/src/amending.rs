@@ -1,12 +1,16 @@
 //! Names and attributes that change in data mode.
 
-use std::sync::Mutex;
+use std::sync::Arc;
 
 use esker_format::{DataLayout, Header, Schema, SchemaError};
+use esker_store::File;
 
+use crate::burst::Buffered;
+use crate::container::Container;
 use crate::dataset::Dataset;
-use crate::decomposed::{Maps, Spread, follow_renames};
+use crate::decomposed::{Spread, follow_renames};
 use crate::error::{Error, Result};
+use crate::ground::Ground;
 use crate::journal::replace_header;
 
 impl Dataset {
@@ -17,90 +21,84 @@ impl Dataset {
         change: impl FnOnce(&mut Schema) -> std::result::Result<(), SchemaError>,
     ) -> Result<()> {
         self.require_writable("change attributes")?;
-        let path = self.base.path.clone();
-        if self.numbering.is_some() {
+        let Dataset { ground, layout, numbering, .. } = self;
+        let path = ground.base.path.clone();
+        if numbering.is_some() {
             let why = "attributes of a dataset whose ranks defined different things are changed in define mode";
             return Err(Error::NotAlike { path, why });
         }
+        let mut header = ground.header.clone();
+        change(&mut header.schema).map_err(|e| ground.base.schema_error(e))?;
+        follow_renames(&ground.header.schema, &mut header.schema);
+        layout.may_become(ground, &header.schema)?;
         // Reads that begin from now on see the change.
-        self.reading = Mutex::default();
-        let mut header = self.header.clone();
-        change(&mut header.schema).map_err(|e| self.base.schema_error(e))?;
-        follow_renames(&self.header.schema, &mut header.schema);
-        self.require_same_chunks(&header.schema)?;
-        if let Some(container) = &mut self.container {
-            let placed = DataLayout::place(&header.schema, &self.base.align);
-            header.layout = placed.map_err(|e| self.base.schema_error(e))?;
-            container.define(&self.base, &header, &mut self.report)?;
-            self.header = header;
+        ground.generation += 1;
+        if let Some(container) = layout.get_mut::<Container>() {
+            let placed = DataLayout::place(&header.schema, &ground.base.align);
+            header.layout = placed.map_err(|e| ground.base.schema_error(e))?;
+            return container.amend(ground, header);
+        }
+        if let Some(buffered) = layout.get_mut::<Buffered>() {
+            // A flush in the background writes to the header too.
+            buffered.land(ground)?;
+            header.numrecs = ground.header.numrecs;
+        }
+        match ground.spread.clone() {
+            Some(spread) => amend_spread(ground, &spread, header)?,
+            None => amend_file(ground, header)?,
+        }
+        ground.header_changed();
+        layout.amended(ground);
+        Ok(())
+    }
+}
+
+/// Replaces the header of a file in its place. Collective.
+fn amend_file(ground: &mut Ground, mut header: Header) -> Result<()> {
+    header.layout.header_len = header.encode().len() as u64;
+    let room = header.layout.places.iter().map(|p| p.begin).min();
+    if header.layout.places.len() != header.schema.vars.len()
+        || room.is_some_and(|first| header.layout.header_len > first)
+    {
+        let why = "the header has no room for this change: make it in define mode";
+        return Err(Error::NotAlike { path: ground.base.path.clone(), why });
+    }
+    header.numrecs = ground.header.numrecs;
+    replace(ground, &ground.file, ground.header.layout.header_len, &header.encode())?;
+    ground.header = header;
+    Ok(())
+}
+
+/// The same where the header that is stored is another.
+fn amend_spread(ground: &mut Ground, spread: &Spread, header: Header) -> Result<()> {
+    let schema = spread.on_disk(&header.schema).map_err(|e| ground.base.schema_error(e))?;
+    let old = spread.disk().clone();
+    let mut disk = Header { schema, numrecs: ground.header.numrecs, layout: old.layout.clone() };
+    disk.layout.header_len = disk.encode().len() as u64;
+    let room = disk.layout.places.iter().map(|p| p.begin).min();
+    let is_same = disk.layout.places.len() == disk.schema.vars.len();
+    if !is_same || room.is_some_and(|first| disk.layout.header_len > first) {
+        let why = "the header has no room for this change";
+        return Err(Error::NotAlike { path: ground.base.path.clone(), why });
+    }
+    replace(ground, spread.main(), old.layout.header_len, &disk.encode())?;
+    *spread.disk() = disk;
+    ground.header = header;
+    Ok(())
+}
+
+/// Replaces a header of so many bytes, under a journal. Collective.
+fn replace(ground: &Ground, file: &Arc<dyn File>, len: u64, new: &[u8]) -> Result<()> {
+    let base = &ground.base;
+    let survives = base.young.survives();
+    base.by_root(|| {
+        let mut old = vec![0; len as usize];
+        let n = file.read_at(0, &mut old)?;
+        old.truncate(n);
+        if old == new {
             return Ok(());
         }
-        if let Some(spread) = self.spread.clone() {
-            return self.amend_spread(&spread, header);
-        }
-        header.layout.header_len = header.encode().len() as u64;
-        let room = header.layout.places.iter().map(|p| p.begin).min();
-        if header.layout.places.len() != header.schema.vars.len()
-            || room.is_some_and(|first| header.layout.header_len > first)
-        {
-            let why = "the header has no room for this change: make it in define mode";
-            return Err(Error::NotAlike { path, why });
-        }
-        // A flush in the background writes to the header too.
-        self.land()?;
-        header.numrecs = self.header.numrecs;
-        let bytes = header.encode();
-        let survives = self.base.young.survives();
-        self.base.by_root(|| {
-            let mut old = vec![0; self.header.layout.header_len as usize];
-            let n = self.file.read_at(0, &mut old)?;
-            old.truncate(n);
-            if old == bytes {
-                return Ok(());
-            }
-            replace_header(&self.base.store, &self.base.path, &*self.file, old, &bytes, survives)
-        })?;
-        self.header = header;
-        if let Some(burst) = &self.burst {
-            burst.amend(&self.header);
-        }
-        if !self.base.raw && self.container.is_none() {
-            if !self.base.blobs {
-                self.maps = Maps::of(&self.header);
-            }
-            self.describe_chunks_again();
-        }
-        Ok(())
-    }
-
-    /// The same where the header that is stored is another.
-    fn amend_spread(&mut self, spread: &Spread, header: Header) -> Result<()> {
-        let schema = spread.on_disk(&header.schema).map_err(|e| self.base.schema_error(e))?;
-        let old = spread.disk().clone();
-        let mut disk = Header { schema, numrecs: self.header.numrecs, layout: old.layout.clone() };
-        disk.layout.header_len = disk.encode().len() as u64;
-        let room = disk.layout.places.iter().map(|p| p.begin).min();
-        let is_same = disk.layout.places.len() == disk.schema.vars.len();
-        if !is_same || room.is_some_and(|first| disk.layout.header_len > first) {
-            let why = "the header has no room for this change";
-            return Err(Error::NotAlike { path: self.base.path.clone(), why });
-        }
-        let (main, bytes) = (spread.main(), disk.encode());
-        let survives = self.base.young.survives();
-        self.base.by_root(|| {
-            let mut old = vec![0; old.layout.header_len as usize];
-            let n = main.read_at(0, &mut old)?;
-            old.truncate(n);
-            if old == bytes {
-                return Ok(());
-            }
-            replace_header(&self.base.store, &self.base.path, &**main, old, &bytes, survives)
-        })?;
-        *spread.disk() = disk;
-        self.header = header;
-        if !self.base.raw {
-            self.maps = Maps::of(&self.header);
-        }
-        Ok(())
-    }
+        replace_header(&base.store, &base.path, &**file, old, new, survives)
+    })?;
+    Ok(())
 }

@@ -7,6 +7,7 @@
 mod background;
 mod chunks;
 mod found;
+mod layout;
 mod names;
 mod patient;
 mod portion;
@@ -21,17 +22,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use esker_format::Header;
 use esker_store::File;
 
+pub(crate) use layout::{Buffered, Overlaid};
 pub use recover::{RecoverOptions, Recovery, recover};
 
 use self::background::Flight;
-use self::replay::{Damaged, Logs};
+use self::replay::{Damaged, Logs, Replaying};
 use self::session::{BESIDE, Pair, Session};
 use crate::base::Base;
 use crate::bounded::CacheUse;
 use crate::chunked::Chunked;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::ground::Ground;
 use crate::hints::Hints;
+use crate::layout::Stage;
 use crate::log::{Index, Lengths, LogSource, View};
 use crate::report::Report;
 use crate::request::Request;
@@ -292,7 +296,7 @@ impl Burst {
     }
 
     /// Removes the files, when everything is in the classic one. Collective.
-    pub(crate) fn remove(mut self, base: &Base) -> Result<()> {
+    pub(crate) fn remove(&mut self, base: &Base) -> Result<()> {
         if !base.hints.burst_del_on_close.is_on() {
             return Ok(());
         }
@@ -327,52 +331,53 @@ fn full(base: &Base, beside: bool) -> Error {
     esker_store::StoreError::new(device, "append", kind.into()).into()
 }
 
+impl Buffered {
+    /// Moves what is in the logs to the layout under them. Collective.
+    pub(super) fn flush(&mut self, ground: &mut Ground) -> Result<()> {
+        ground.base.require_own_process()?;
+        self.land(ground)?;
+        // Reads in the background look at what is cut then.
+        ground.io.drain();
+        let outcome = self.flush_logs(ground);
+        self.stand_again(ground);
+        outcome
+    }
+
+    fn flush_logs(&mut self, ground: &mut Ground) -> Result<()> {
+        let burst = &mut self.burst;
+        let mut report = Report::default();
+        let written = burst.pairs().iter_mut().try_for_each(|pair| pair.writer.flush(&mut report));
+        let mine = [ground.records, burst.has_entries().into()];
+        let [records, any] = ground.base.agree_with(written, mine)?;
+        let epoch = burst.epoch;
+        burst.next_epoch();
+        if any == 0 {
+            return ground.grow_together(records);
+        }
+        ground.records = records;
+        let sources = burst.pairs().iter().map(Pair::source).collect();
+        let existing = burst.records;
+        let mut logs = Logs::new(sources, None, &ground.base.hints);
+        let mut replaying = Replaying { ground, chunked: self.under.get_mut() };
+        replaying.replay(&mut logs, (existing, records), Damaged::Fails)?;
+        burst.file_has(records);
+        let emptied = burst.begin_anew(&ground.base, epoch, &mut report);
+        ground.report.writes += report.writes;
+        ground.base.agree(emptied)
+    }
+}
+
 impl Dataset {
     /// Moves what is in the burst buffer to the file, where every other reader sees it. Collective.
     /// Without a burst buffer there is nothing to move.
     pub fn flush(&mut self) -> Result<()> {
-        if self.burst.is_none() {
-            return self.complete_puts();
-        }
-        self.base.require_own_process()?;
-        self.land()?;
-        // Reads in the background look at what is cut then.
-        self.io.drain();
-        let Some(mut burst) = self.burst.take() else { return Ok(()) };
-        let outcome = self.flush_logs(&mut burst);
-        self.rejoin(Some(burst));
-        outcome
-    }
-
-    fn flush_logs(&mut self, burst: &mut Burst) -> Result<()> {
-        let mut report = Report::default();
-        let written = burst.pairs().iter_mut().try_for_each(|pair| pair.writer.flush(&mut report));
-        let mine = [self.records, burst.has_entries().into()];
-        let [records, any] = self.base.agree_with(written, mine)?;
-        let epoch = burst.epoch;
-        burst.next_epoch();
-        if any == 0 {
-            return self.grow_together(records);
-        }
-        self.records = records;
-        let sources = burst.pairs().iter().map(Pair::source).collect();
-        let existing = burst.records;
-        let mut logs = Logs::new(sources, None, &self.base.hints);
-        self.replay(&mut logs, (existing, records), Damaged::Fails)?;
-        burst.file_has(records);
-        let emptied = burst.begin_anew(&self.base, epoch, &mut report);
-        self.report.writes += report.writes;
-        self.base.agree(emptied)
+        self.layout.settle(&mut self.ground, Stage::Brought)
     }
 
     /// What happened that the program may want to know: a burst buffer that was full, or one that was
     /// asked for where it has no use; versions of a container that are newer than the one that is read and
     /// cannot be; records that were begun and are not counted.
     pub fn notes(&self) -> &[String] {
-        match (&self.container, &self.burst) {
-            (Some(container), _) => container.notes(),
-            (None, Some(burst)) => &burst.notes,
-            (None, None) => &self.base.notes,
-        }
+        self.layout.notes().unwrap_or(&self.ground.base.notes)
     }
 }

@@ -404,8 +404,7 @@ fn build(base: &Base, before: &Before, new: &New<'_>, survives: Survives) -> Res
         moving::copy_data(before, header, fills, &*file, turn)?;
         if let Some(placing) = placing.filter(|placing| placing.stem.is_none()) {
             // Everything in the heap is counted from its beginning.
-            let old = before.chunked.as_ref().map_or(0, |c| c.heap.begin);
-            let (from, len) = placing.moved.unwrap_or((old, before.heap_len()));
+            let (from, len) = placing.moved.unwrap_or(before.heap);
             moving::copy_part(
                 &*before.file,
                 from,

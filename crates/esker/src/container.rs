@@ -11,6 +11,7 @@
 //! creating the next manifest, which one of several writers can.
 
 mod distributed;
+mod layout;
 mod mark;
 mod names;
 mod promises;
@@ -440,7 +441,7 @@ impl Container {
     }
 
     /// What its caches hold.
-    pub(crate) fn caches(&self, hints: &Hints) -> Vec<CacheUse> {
+    pub(crate) fn caches_now(&self, hints: &Hints) -> Vec<CacheUse> {
         let (what, budget) = ("lists of blocks in a log", hints.cache);
         let mut all = vec![CacheUse { what, bytes: self.memo().memory(), budget }];
         if let Some(own) = &self.own {

@@ -2,6 +2,7 @@
 
 mod names;
 
+use std::any::Any;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,16 +17,19 @@ use esker_format::{
 use esker_store::{CreateMode, Draft, File, Locked, Occupant, Store, StoreError};
 
 use crate::base::{Base, agree, broadcast_parts};
-use crate::burst::Burst;
+use crate::burst::{Buffered, Burst};
 use crate::chunked::{self, Chunked, Placing};
 use crate::commit::{self, Committed};
 use crate::common::Common;
 use crate::container::{self, Container};
+use crate::counting;
 use crate::dataset::Dataset;
-use crate::decomposed::{Groups, NewMap, begin_records};
+use crate::decomposed::{Groups, NewMap};
 use crate::error::{Error, Result};
 use crate::graphs::{self, Content, GraphDraft, Placed};
-use crate::hints::{ChunkFiles, Hints, Layout};
+use crate::ground::Ground;
+use crate::hints::{ChunkFiles, Hints, Layout as StoredAs};
+use crate::layout::Layout;
 use crate::log::{FILTERS, Filtered};
 use crate::numbering::{FileOrder, Numbering};
 use crate::options::{CreateOptions, FillMode};
@@ -80,10 +84,10 @@ pub(crate) struct Before {
     pub(crate) records: u64,
     /// Whether the file's name is not safe from power loss yet.
     pub(crate) renamed: bool,
-    /// What the file is a view of, if it is one.
-    pub(crate) container: Option<Box<Container>>,
-    /// The chunked variables, whose heap is known.
-    pub(crate) chunked: Option<Box<Chunked>>,
+    /// How variables are stored, with nothing before it.
+    pub(crate) layout: Option<Box<dyn Layout>>,
+    /// Where the heap of chunked variables begins, and how long it is.
+    pub(crate) heap: (u64, u64),
     /// Keeps other writers away, if it has one at a time.
     pub(crate) lock: Option<Locked>,
 }
@@ -91,18 +95,18 @@ pub(crate) struct Before {
 impl Before {
     pub(crate) fn new(file: Arc<dyn File>, header: &Header, records: u64) -> Before {
         let (bytes, header) = (header.encode(), without_end(header));
-        let (renamed, container, chunked, lock) = (false, None, None, None);
-        Before { file, header, bytes, records, renamed, container, chunked, lock }
+        let (renamed, layout, heap, lock) = (false, None, (0, 0), None);
+        Before { file, header, bytes, records, renamed, layout, heap, lock }
     }
 
-    /// How long the heap of its chunked variables is.
-    pub(crate) fn heap_len(&self) -> u64 {
-        self.chunked.as_ref().and_then(|chunked| chunked.heap.end).unwrap_or(0)
+    /// Its chunked variables, whose heap is known.
+    pub(crate) fn chunked(&self) -> Option<&Chunked> {
+        self.layout.as_ref()?.get()
     }
 
     /// What programs see, in the file's order.
     fn schema(&self) -> &Schema {
-        self.chunked.as_ref().map_or(&self.header.schema, |chunked| &chunked.schema)
+        self.chunked().map_or(&self.header.schema, |chunked| &chunked.schema)
     }
 }
 
@@ -131,12 +135,12 @@ impl Define {
         let comm = options.comm.share()?;
         let hints = options.all_hints();
         let claimed = match (comm.rank(), hints.layout) {
-            (0, Layout::Classic) if hints.chunk_files != ChunkFiles::Inside => {
+            (0, StoredAs::Classic) if hints.chunk_files != ChunkFiles::Inside => {
                 let inner = chunked::new_folder(&*options.store, path);
                 inner.and_then(|path| claim(&*options.store, &path, options.clobber))
             }
-            (0, Layout::Classic) => claim(&*options.store, path, options.clobber),
-            (0, Layout::Log) => container::claim(&*options.store, path, options.clobber),
+            (0, StoredAs::Classic) => claim(&*options.store, path, options.clobber),
+            (0, StoredAs::Log) => container::claim(&*options.store, path, options.clobber),
             _ => Ok(path.to_path_buf()),
         };
         let path = agree(&*comm, claimed)?;
@@ -145,7 +149,7 @@ impl Define {
         let own = Common { path, hints, align, fill, fill_grown, short_file, writable: true };
         let mut base = Base::new(store, comm, own)?;
         (base.raw, base.blobs) = (options.raw || base.hints.raw(), options.blobs);
-        let classic = base.hints.layout == Layout::Classic;
+        let classic = base.hints.layout == StoredAs::Classic;
         if !classic {
             base.has_no_burst_buffer();
         }
@@ -180,13 +184,18 @@ impl Define {
     }
 
     pub(crate) fn redefine(
-        base: Base,
-        before: Before,
-        burst: Option<Box<Burst>>,
+        ground: Ground,
+        layout: Box<dyn Layout>,
         numbering: Option<Numbering>,
-        fills: Vec<Option<FillMode>>,
         graphs: GraphDraft,
     ) -> Define {
+        let (burst, layout) = Buffered::take_apart(layout);
+        let Ground { base, file, header, records, renamed, lock, fills, .. } = ground;
+        let mut before = Before { renamed, lock, ..Before::new(file, &header, records) };
+        if let Some(chunked) = layout.get::<Chunked>() {
+            before.heap = (chunked.heap.begin, chunked.heap.end.unwrap_or(0));
+        }
+        before.layout = Some(layout);
         // In this rank's order, so that its numbers stay what they are.
         let file_order = numbering.as_ref().map(|n| FileOrder::new(before.schema(), n));
         let (schema, fills) = match numbering {
@@ -424,16 +433,16 @@ impl Define {
                 let mut dataset = Dataset::new(base, parts, fills, None);
                 graphs::rename_own(&mut self.schema, &placed);
                 dataset.numbering = Numbering::of(&self.schema, dataset.schema());
-                if let (Some(chunked), Some(heap)) = (&mut dataset.chunked, heap) {
+                if let (Some(chunked), Some(heap)) = (dataset.layout.get_mut::<Chunked>(), heap) {
                     chunked.heap = heap;
                 }
                 dataset.stand_behind(self.burst.take());
-                if dataset.container.is_some()
+                if !dataset.ground.counts
                     && let Err(error) = dataset.put_contents(&placed.contents)
                 {
                     // What was open stays open, and the definition can be corrected.
                     if let Some(before) = &mut self.before {
-                        before.container = dataset.container.take();
+                        before.layout = Some(dataset.layout);
                     }
                     return Err(EnddefError { define: Box::new(self), error: Box::new(error) });
                 }
@@ -476,7 +485,7 @@ impl Define {
             let header = Header { schema, numrecs, layout };
             return Ok((self.commit_container(&header)?, header, own_fills));
         }
-        let before = self.before.as_ref().map(|b| (&b.header, b.chunked.as_deref(), b.records));
+        let before = self.before.as_ref().map(|b| (&b.header, b.chunked(), b.records));
         let placing = match self.base.raw {
             true => None,
             false => {
@@ -497,7 +506,7 @@ impl Define {
                 (schema, layout.map_err(|e| self.base.schema_error(e))?)
             }
         };
-        begin_records(&mut schema, self.before.is_none(), records);
+        counting::begin(&mut schema, self.before.is_none(), records);
         let header = Header { schema, numrecs: NumRecs::Count(records), layout };
         let new = commit::New {
             header: &header,
@@ -520,28 +529,31 @@ impl Define {
 
     /// Whether the file has chunked variables.
     pub(crate) fn has_chunks(&self) -> bool {
-        self.before.as_ref().is_some_and(|b| b.chunked.is_some())
+        self.before.as_ref().is_some_and(|b| b.chunked().is_some())
     }
 
     /// Whether the variable of this name is a chunked one of the file.
     pub(crate) fn is_chunked_in_file(&self, name: &str) -> bool {
         let Some(before) = &self.before else { return false };
-        let Some(chunked) = &before.chunked else { return false };
+        let Some(chunked) = before.chunked() else { return false };
         before.header.schema.var(name).is_some_and(|var| chunked.var(var).is_some())
     }
 
     pub(crate) fn is_container(&self) -> bool {
         match &self.before {
-            None => self.base.hints.layout == Layout::Log,
-            Some(before) => before.container.is_some(),
+            None => self.base.hints.layout == StoredAs::Log,
+            Some(before) => {
+                before.layout.as_ref().is_some_and(|layout| layout.get::<Container>().is_some())
+            }
         }
     }
 
     /// Commits the definition of a container, and begins to write in a new one. Collective.
     fn commit_container(&mut self, header: &Header) -> Result<Committed> {
         let base = &self.base;
-        let before = self.before.as_mut().and_then(|b| b.container.take());
-        let mut container = match before {
+        let before: Option<Box<dyn Any>> =
+            self.before.as_mut().and_then(|b| b.layout.take()).map(|layout| layout as Box<dyn Any>);
+        let mut container = match before.and_then(|before| before.downcast::<Container>().ok()) {
             Some(container) => container,
             None => Box::new(Container::create(base, header)?),
         };
@@ -564,7 +576,7 @@ impl Define {
             Err(error) => {
                 // What was open stays open, and the definition can be corrected.
                 if let Some(before) = &mut self.before {
-                    before.container = Some(container);
+                    before.layout = Some(container);
                 }
                 Err(error)
             }

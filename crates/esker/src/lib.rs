@@ -60,26 +60,27 @@
 
 mod access;
 mod amending;
-mod appending;
 mod base;
 mod bounded;
 mod burst;
+mod canonical;
 mod chunked;
 mod comb;
 mod commit;
 mod common;
 mod conflict;
 mod container;
+mod counting;
 mod credit;
 mod dataset;
 mod decomposed;
 mod define;
 mod direct;
-mod engine;
 mod error;
 mod exchange;
 mod fill;
 mod graphs;
+mod ground;
 #[doc = include_str!("../../../docs/parallel.md")]
 pub mod guide {}
 #[doc = include_str!("../../../docs/log.md")]
@@ -90,6 +91,7 @@ mod hints;
 mod intervals;
 mod io_thread;
 mod journal;
+mod layout;
 mod log;
 pub mod long;
 mod memory;

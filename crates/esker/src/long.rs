@@ -200,8 +200,8 @@ impl Dataset {
         ty: MemoryType,
         (lent, layout): (Lent<'_>, MemoryLayout),
     ) -> Result<()> {
-        let (size, hint) = (ty.size() as u64, self.base.hints.read_threads);
-        let alone = self.base.comm.size() == 1 && layout.is_dense();
+        let (size, hint) = (ty.size() as u64, self.ground.base.hints.read_threads);
+        let alone = self.ground.base.comm.size() == 1 && layout.is_dense();
         let (threads, most) = match alone {
             true => shares(hint, checked.elements.saturating_mul(size)),
             false => (1, LONGEST),
@@ -211,8 +211,8 @@ impl Dataset {
             (Lent::Target(bytes), Some(slab)) => (bytes, slab),
             (lent, _) => return self.read_alone(var, checked, ty, lent, layout),
         };
-        let chunk = self.chunking(var).map(|chunking| chunking.chunk.clone());
-        let chunks = chunk.as_ref().map(|chunk| (&start[..], &chunk[..]));
+        let chunk = self.file_var(var).ok().and_then(|var| self.layout.boxes(var));
+        let chunks = chunk.map(|chunk| (&start[..], chunk));
         let blocks = blocks(Whole { count: &count, stride: &stride, chunks }, size, most);
         if blocks.len() < 2 {
             return self.read_alone(var, checked, ty, Lent::Target(bytes), layout);
@@ -254,14 +254,14 @@ impl Dataset {
             true => Ok(()),
             false => {
                 let name = self.schema().variable(var).map_or("", |v| &*v.name).to_string();
-                Err(Error::Range { path: self.base.path.clone(), var: name, report })
+                Err(Error::Range { path: self.ground.base.path.clone(), var: name, report })
             }
         }
     }
 
     /// How many threads share a long read, by the hint; 0 for as many as pay.
     pub fn read_threads(&self) -> u64 {
-        self.base.hints.read_threads
+        self.ground.base.hints.read_threads
     }
 
     /// Start, count and stride, if the selection is one hyperslab of an array.

@@ -9,17 +9,21 @@ use esker_format::{Alignment, DataLayout, Decoded, Header, HeaderState, NumRecs}
 use esker_store::{Access, File, Locked};
 
 use crate::base::{Base, agree, broadcast_parts, read_header_bytes};
-use crate::burst::Burst;
-use crate::chunked::classic_of;
+use crate::burst::{Buffered, Burst};
+use crate::canonical::Canonical;
+use crate::chunked::{Chunked, classic_of};
 use crate::commit::Committed;
 use crate::common::Common;
 use crate::container::{self, Container};
+use crate::counting::Begun;
 use crate::credit::Credit;
 use crate::dataset::Dataset;
-use crate::decomposed::{DecompositionError, Groups, Spread, require_dataset};
+use crate::decomposed::{DecompositionError, Groups, Mapped, Spread, require_dataset};
 use crate::define::aligned;
 use crate::error::{Error, Result};
+use crate::ground::Ground;
 use crate::journal::{finish_redefinition, remove_journal};
+use crate::layout::{Layout, Several};
 use crate::options::OpenOptions;
 use crate::sound;
 use crate::writer;
@@ -99,25 +103,27 @@ impl Dataset {
         let (committed, header) = joined(&base, file, header)?;
         let fills = vec![None; header.schema.vars.len()];
         let mut dataset = Dataset::new(base, (committed, header, records), fills, None);
-        dataset.lock = lock;
-        if !dataset.base.raw {
-            dataset.broken = Arc::new(broken);
+        let Dataset { ground, layout, .. } = &mut dataset;
+        ground.lock = lock;
+        if !ground.base.raw {
+            ground.broken = Arc::new(broken);
         }
-        dataset.compare_tables()?;
-        if let Some((_, source)) = dataset.broken.first().filter(|_| writable) {
+        if let Some(chunked) = layout.get_mut::<Chunked>() {
+            chunked.compare_tables(ground)?;
+        }
+        if let Some((var, _)) = ground.broken.first().filter(|_| writable) {
             // Its chunks would be taken for room, and the next header would have a seal that matches.
-            let (path, source) = (dataset.base.path.clone(), source.clone());
-            return Err(Error::Decode { path, source });
+            ground.require_unbroken(*var)?;
         }
-        dataset.believe(credit)?;
+        ground.believe(credit)?;
+        if writable {
+            layout.mend(ground)?;
+        }
         let burst = match options.burst {
-            true => Burst::start(&dataset.base, &dataset.base.path)?,
+            true => Burst::start(&ground.base, &ground.base.path)?,
             false => None,
         };
         dataset.stand_behind(burst);
-        if writable {
-            dataset.forget_uncounted()?;
-        }
         Ok(dataset)
     }
 
@@ -136,6 +142,39 @@ impl Dataset {
             Committed { file, renamed: false, container, heap: None, spread: None, lock: None };
         Ok(Dataset::new(base, (committed, header, records), fills, None))
     }
+}
+
+impl Dataset {
+    /// Puts logs before the file, if there are any.
+    pub(crate) fn stand_behind(&mut self, burst: Option<Box<Burst>>) {
+        let Some(burst) = burst else { return };
+        let under = std::mem::replace(&mut self.layout, Box::new(Canonical));
+        self.layout = Box::new(Buffered::new(&mut self.ground, burst, under));
+    }
+}
+
+/// How the variables of a dataset are stored: in a container, or as the header of its file says.
+pub(crate) fn stored_as(ground: &mut Ground, container: Option<Box<Container>>) -> Box<dyn Layout> {
+    if let Some(mut container) = container {
+        container.note(&ground.base.notes);
+        (ground.counts, ground.sole) = (false, true);
+        return container;
+    }
+    let mut others: Vec<Box<dyn Layout>> = Vec::new();
+    if !ground.base.raw && !ground.base.blobs {
+        others.push(Box::new(Mapped::of(&ground.header)));
+    }
+    let chunked = if ground.base.raw { None } else { Chunked::of(&ground.header, &ground.base) };
+    if let Some(chunked) = chunked {
+        // Programs do not see the variable that ends the chunks.
+        ground.fills.truncate(chunked.schema.vars.len());
+        ground.shown = Some(chunked.schema.clone());
+        ground.sole = true;
+        ground.in_folder = chunked.files.is_some();
+        ground.begun = Some(Begun::of(&ground.header, chunked.files.is_some()));
+        others.push(chunked);
+    }
+    Box::new(Several::new(Box::new(Canonical), others))
 }
 
 /// A file with its sub-files, if it has any, and the header of both together.

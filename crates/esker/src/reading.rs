@@ -5,7 +5,11 @@ use std::sync::{Arc, PoisonError};
 use esker_format::{Native, Values, VarId};
 use esker_store::File;
 
+use crate::burst::Overlaid;
+use crate::canonical::Canonical;
+use crate::chunked::Chunked;
 use crate::commit::Committed;
+use crate::container::Container;
 use crate::dataset::Dataset;
 use crate::error::Result;
 use crate::pending::Pending;
@@ -63,46 +67,55 @@ impl Dataset {
         var: VarId,
         read: impl FnOnce(&Dataset, VarId) -> Result<T> + Send + 'static,
     ) -> Pending<T> {
-        if self.chunked.as_ref().is_some_and(|chunked| chunked.has_deferred()) {
+        if self.layout.holds_back() {
             // Only this one knows what is not written yet.
             return Pending::ready(read(self, var));
         }
         let begun = self.file_var(var).and_then(|var| Ok((var, self.for_reading()?)));
         match begun {
-            Ok((var, dataset)) => self.io.start_for_token(move || read(&dataset, var)),
+            Ok((var, dataset)) => self.ground.io.start_for_token(move || read(&dataset, var)),
             Err(error) => Pending::ready(Err(error)),
         }
     }
 
     /// This dataset as it is now, for the I/O thread; under the file's numbers, not this rank's.
     fn for_reading(&self) -> Result<Arc<Dataset>> {
-        let container = self.container.as_ref().and_then(|container| container.for_reading());
+        let ground = &self.ground;
+        let container = self.layout.get::<Container>();
+        let container = container.and_then(|container| container.for_reading());
         let seen = match &container {
             // The I/O thread makes the index.
             Some(_) => None,
-            None => self.log_view()?,
+            None => self.layout.over(ground)?,
         };
-        let file = seen.clone().map_or_else(|| self.file.clone(), |view| view as Arc<dyn File>);
+        let file = seen.clone().map_or_else(|| ground.file.clone(), |view| view as Arc<dyn File>);
         let mut kept = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_it = |d: &&Arc<Dataset>| d.records == self.records && Arc::ptr_eq(&d.file, &file);
-        if let Some(dataset) = kept.as_ref().filter(is_it) {
+        let is_it = |(generation, d): &&(u64, Arc<Dataset>)| {
+            let same = d.ground.records == ground.records && Arc::ptr_eq(&d.ground.file, &file);
+            same && *generation == ground.generation
+        };
+        if let Some((_, dataset)) = kept.as_ref().filter(is_it) {
             return Ok(dataset.clone());
         }
-        let mut base = self.base.clone();
+        let mut base = ground.base.clone();
         base.writable = false;
-        base.raw |= self.container.is_some();
-        let (container, spread) = (container.map(Box::new), self.spread.clone());
+        base.raw |= !ground.counts;
+        let (container, spread) = (container.map(Box::new), ground.spread.clone());
         let (heap, lock) = (None, None);
         let committed = Committed { file, renamed: false, container, heap, spread, lock };
-        let state = (committed, self.header.clone(), self.records);
+        let state = (committed, ground.header.clone(), ground.records);
         let mut dataset = Dataset::new(base, state, Vec::new(), None);
-        dataset.seen = seen;
-        dataset.broken = self.broken.clone();
-        if let (Some(chunked), Some(known)) = (&mut dataset.chunked, &self.chunked) {
-            chunked.know(known);
+        dataset.ground.broken = ground.broken.clone();
+        dataset.ground.has_begun(ground.begun());
+        if let (Some(chunked), Some(known)) = (dataset.layout.get_mut(), self.layout.get()) {
+            Chunked::know(chunked, known);
+        }
+        if let Some(view) = seen {
+            let under = std::mem::replace(&mut dataset.layout, Box::new(Canonical));
+            dataset.layout = Box::new(Overlaid { view, under });
         }
         let dataset = Arc::new(dataset);
-        *kept = Some(dataset.clone());
+        *kept = Some((ground.generation, dataset.clone()));
         Ok(dataset)
     }
 }

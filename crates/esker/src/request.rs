@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::log::Parts;
 use crate::memory::Memory;
 use crate::plan::Extent;
+use crate::selection::{Checked, Space};
 
 /// The number of a queued request, to wait for it or cancel it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,6 +43,8 @@ pub(crate) struct Request<'b> {
     pub(crate) records: u64,
     /// The records that are written whole, if that is all it is.
     pub(crate) whole_records: Option<Range<u64>>,
+    /// What the extent is in.
+    pub(crate) space: Space,
     /// The definition that the extent belongs to.
     pub(crate) epoch: u64,
     /// What did not fit, when it was moved.
@@ -64,7 +67,33 @@ impl Gaps {
     }
 }
 
-impl Request<'_> {
+impl<'b> Request<'b> {
+    /// A request for a selection that was checked.
+    pub(crate) fn new(
+        id: RequestId,
+        (direction, var, checked): (Direction, VarId, Checked),
+        memory: Memory<'b>,
+        epoch: u64,
+    ) -> Request<'b> {
+        let Checked { records, extent, whole_records, parts, gaps, space, .. } = checked;
+        let range = RangeReport::default();
+        let mut request = Request {
+            id,
+            direction,
+            var,
+            memory,
+            extent,
+            parts,
+            records,
+            whole_records,
+            space,
+            epoch,
+            range,
+        };
+        request.fill(&gaps);
+        request
+    }
+
     #[inline]
     pub(crate) fn pack(&mut self, element: u64, out: &mut [u8]) -> Result<()> {
         if self.memory.pack_few(element, out) {

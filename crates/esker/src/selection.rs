@@ -187,6 +187,8 @@ pub(crate) struct Checked {
     pub(crate) gaps: Vec<Gaps>,
     /// What it is in a log, when that is known already; then the extent is empty.
     pub(crate) parts: Option<(Arc<Parts>, u64)>,
+    /// What the extent is in.
+    pub(crate) space: Space,
 }
 
 /// What a selection is for: reading stops at the last record, writing may go beyond it.
@@ -206,6 +208,8 @@ pub(crate) enum Space {
     File,
     /// Elements of the variable, with records [`log_record_step`] apart.
     Log,
+    /// Places of a space that a layout has of its own.
+    Own,
 }
 
 /// The distance of records in [`Space::Log`] for a record of so many elements: so large that
@@ -278,14 +282,14 @@ impl Selection {
     ) -> Result<Checked, SelectionError> {
         let variable = &header.schema.vars.as_slice()[var.0];
         let steps = match space {
-            Space::File => file_steps(header, var),
+            Space::File | Space::Own => file_steps(header, var),
             Space::Log => log_steps(&header.schema, variable),
         };
         let place = match space {
-            Space::File => (header.layout.places[var.0].begin, variable.ty.size()),
+            Space::File | Space::Own => (header.layout.places[var.0].begin, variable.ty.size()),
             Space::Log => (0, 1),
         };
-        self.check_at(header, variable, records, purpose, (steps, place))
+        self.check_at(header, variable, records, purpose, (steps, place, space))
     }
 
     /// The same for a variable that may have other dimensions than the header knows of, in the space
@@ -298,7 +302,7 @@ impl Selection {
         purpose: Purpose,
     ) -> Result<Checked, SelectionError> {
         let steps = log_steps(&header.schema, variable);
-        self.check_at(header, variable, records, purpose, (steps, (0, 1)))
+        self.check_at(header, variable, records, purpose, (steps, (0, 1), Space::Log))
     }
 
     fn check_at(
@@ -307,7 +311,7 @@ impl Selection {
         variable: &Variable,
         records: u64,
         purpose: Purpose,
-        (steps, (begin, size)): (Vec<u64>, (u64, u64)),
+        (steps, (begin, size), space): (Vec<u64>, (u64, u64), Space),
     ) -> Result<Checked, SelectionError> {
         let is_record = header.schema.is_record(variable);
         let mut shape = header.schema.shape(variable, records);
@@ -386,7 +390,7 @@ impl Selection {
         extent.finish();
         let whole_records = if is_record { slabs.whole_records(&shape) } else { None };
         let (parts, gaps) = (None, Vec::new());
-        Ok(Checked { elements, records: needed, extent, whole_records, parts, gaps })
+        Ok(Checked { elements, records: needed, extent, whole_records, parts, gaps, space })
     }
 }
 

@@ -1,8 +1,5 @@
 //! Who moves what: direct, or through owners of windows. Pure functions of small numbers.
 
-use esker_comm::{Communicator, ReduceOp, Reduction};
-
-use crate::error::Result;
 use crate::hints::{Automatic, Hints};
 use crate::plan::Summary;
 
@@ -51,9 +48,6 @@ pub(crate) struct ForUnits {
     pub(crate) vain: u64,
 }
 
-/// What all ranks together have in a wait: in the file, in units, and the numbers of whoever asked.
-type Reduced<const N: usize, const M: usize> = ([Together; N], ForUnits, [u64; M]);
-
 /// Numbers in a reduction, for writing and for reading.
 const FIELDS: usize = 7;
 
@@ -61,18 +55,18 @@ const FIELDS: usize = 7;
 const OF_UNITS: usize = 6;
 
 impl ForUnits {
-    fn fields(self) -> [u64; OF_UNITS] {
+    pub(crate) fn fields(self) -> [u64; OF_UNITS] {
         let ForUnits { records, written, refused, read, wanted, vain } = self;
         [records, written, refused, read, wanted, vain]
     }
 
-    fn of([records, written, refused, read, wanted, vain]: [u64; OF_UNITS]) -> ForUnits {
+    pub(crate) fn of([records, written, refused, read, wanted, vain]: [u64; OF_UNITS]) -> ForUnits {
         ForUnits { records, written, refused, read, wanted, vain }
     }
 }
 
 impl Mine {
-    fn fields(&self) -> [u64; FIELDS] {
+    pub(crate) fn fields(&self) -> [u64; FIELDS] {
         let Summary { first, end, bytes, runs } = self.summary;
         let mean_run = if runs == 0 { u64::MAX } else { self.summary.mean_run() };
         [!first, end, bytes, !mean_run, self.waste, self.records, self.block]
@@ -80,32 +74,10 @@ impl Mine {
 }
 
 impl Together {
-    /// One reduction over all ranks of all that a wait has, before anybody acts: what they write and what they
-    /// read, in the file and in units, and the largest of each of the ranks' `numbers`. `None` when a rank has
-    /// nothing to bring, because its arguments were wrong.
-    pub(crate) fn reduce<const N: usize, const M: usize>(
-        comm: &dyn Communicator,
-        mine: Option<[Mine; N]>,
-        units: ForUnits,
-        mut numbers: [u64; M],
-    ) -> Result<Option<Reduced<N, M>>> {
-        // Everything as a maximum: the lowest as the highest complement.
-        let mut values = vec![mine.is_none().into()];
-        values.extend(numbers);
-        values.extend(units.fields());
-        values.extend(mine.iter().flatten().flat_map(Mine::fields));
-        values.resize(1 + M + OF_UNITS + N * FIELDS, 0);
-        comm.all_reduce(Reduction::U64(&mut values), ReduceOp::Max)?;
-        if values[0] > 0 {
-            return Ok(None);
-        }
-        let (own, rest) = values[1..].split_at(M);
-        numbers.copy_from_slice(own);
-        let parts = rest.split_first_chunk().and_then(|(units, rest)| {
-            let together = <[[u64; FIELDS]; N]>::try_from(rest.as_chunks().0).ok()?;
-            Some((together.map(Together::of), ForUnits::of(*units), numbers))
-        });
-        Ok(parts)
+    /// What all ranks have together, of the largest of each of their [`Mine::fields`].
+    pub(crate) fn of_all<const N: usize>(numbers: &[u64]) -> Option<[Together; N]> {
+        let all = <[[u64; FIELDS]; N]>::try_from(numbers.as_chunks().0).ok()?;
+        Some(all.map(Together::of))
     }
 
     fn of([first, end, most_bytes, mean_run, waste, records, block]: [u64; FIELDS]) -> Together {

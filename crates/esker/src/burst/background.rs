@@ -7,13 +7,17 @@ use esker_comm::CommunicatorExt;
 use esker_format::{Header, NumRecs};
 use esker_store::{File, Locked};
 
+use super::layout::Buffered;
 use super::replay::{Damaged, Logs};
+use super::restart;
 use super::session::Pair;
-use super::{Burst, restart};
 use crate::chunked::Chunked;
 use crate::commit::Committed;
+use crate::counting::Begun;
 use crate::dataset::Dataset;
 use crate::error::Result;
+use crate::ground::Ground;
+use crate::layout::Several;
 use crate::log::LogSource;
 use crate::pending::Pending;
 use crate::report::Report;
@@ -46,6 +50,7 @@ struct AfterChunks {
     renamed: bool,
     header: Header,
     chunked: Box<Chunked>,
+    begun: Option<Begun>,
     lock: Option<Locked>,
 }
 
@@ -67,35 +72,61 @@ impl Dataset {
     /// logs, and these calls try again: so nothing is lost when the token is dropped, and an
     /// error that lasts is theirs.
     pub fn flush_start(&mut self) -> Result<Pending<()>> {
-        self.land()?;
-        let Some(mut burst) = self.burst.take() else {
-            return Ok(Pending::ready(self.complete_puts()));
-        };
+        let Dataset { ground, layout, .. } = self;
+        match layout.get_mut::<Buffered>() {
+            Some(buffered) => buffered.flush_start(ground),
+            None => Ok(Pending::ready(self.complete_puts())),
+        }
+    }
+
+    /// Waits for a flush that was begun, tells how it ended, and empties its logs. Collective. After
+    /// an error the data are still in the logs, and the next flush tries again.
+    pub fn flush_wait(&mut self, token: Pending<()>) -> Result<()> {
+        let outcome = token.wait();
+        if let Some(buffered) = self.layout.get_mut::<Buffered>() {
+            buffered.land(&mut self.ground)?;
+        }
+        outcome
+    }
+
+    /// What a flush in the background leaves to the dataset that it was begun by.
+    fn after_chunks(mut self) -> Option<AfterChunks> {
+        let chunked = Several::take(self.layout)?;
+        let Ground { file, header, renamed, begun, .. } = &self.ground;
+        let (file, header, renamed, begun) =
+            (file.clone(), header.clone(), *renamed, begun.clone());
+        Some(AfterChunks { file, renamed, header, chunked, begun, lock: self.ground.lock.take() })
+    }
+}
+
+impl Buffered {
+    fn flush_start(&mut self, ground: &mut Ground) -> Result<Pending<()>> {
+        self.land(ground)?;
         // After a flush that failed both slots are in use.
-        let comm = &self.base.comm;
-        let can = comm.may_use_threads() && comm.may_duplicate() && burst.has_a_slot();
-        let can = self.base.comm.all(can);
-        let started = match can {
-            Ok(true) => self.take_off(&mut burst),
-            Ok(false) => Ok(Pending::ready(self.flush_logs(&mut burst))),
+        let comm = &ground.base.comm;
+        let can = comm.may_use_threads() && comm.may_duplicate() && self.burst.has_a_slot();
+        let started = match comm.all(can) {
+            Ok(true) => self.take_off(ground),
+            Ok(false) => Ok(Pending::ready(self.flush_logs(ground))),
             Err(error) => Err(error.into()),
         };
-        self.rejoin(Some(burst));
+        self.stand_again(ground);
         started
     }
 
-    fn take_off(&mut self, burst: &mut Burst) -> Result<Pending<()>> {
+    fn take_off(&mut self, ground: &mut Ground) -> Result<Pending<()>> {
+        let burst = &mut self.burst;
         let mut report = Report::default();
         let written = burst.pairs().iter_mut().try_for_each(|pair| pair.writer.flush(&mut report));
-        let mine = [self.records, burst.has_entries().into()];
-        let [records, any] = self.base.agree_with(written, mine)?;
-        self.records = records;
+        let mine = [ground.records, burst.has_entries().into()];
+        let [records, any] = ground.base.agree_with(written, mine)?;
+        ground.records = records;
         let epoch = burst.epoch;
         burst.next_epoch();
         if any == 0 {
             return Ok(Pending::ready(Ok(())));
         }
-        let base = &self.base;
+        let base = &ground.base;
         let slot = 1 - burst.slot;
         let next = match burst.spare.take() {
             Some(pair) => pair,
@@ -106,24 +137,25 @@ impl Dataset {
         let mut logs = Logs::new(pairs.iter().map(Pair::source).collect(), None, &base.hints);
         let mut lower_base = base.clone();
         lower_base.comm = base.comm.duplicate()?;
-        let header = self.header.clone();
-        let (file, renamed) = (self.file.clone(), false);
+        let header = ground.header.clone();
+        let (file, renamed) = (ground.file.clone(), false);
         let (container, heap, lock) = (None, None, None);
-        let spread = self.spread.clone();
+        let spread = ground.spread.clone();
         let committed = Committed { file, renamed, container, heap, spread, lock };
         let existing = burst.records;
         let mut lower =
-            Dataset::new(lower_base, (committed, header, existing), self.fills.clone(), None);
-        if let (Some(chunked), Some(own)) = (&mut lower.chunked, &self.chunked) {
+            Dataset::new(lower_base, (committed, header, existing), ground.fills.clone(), None);
+        if let (Some(chunked), Some(own)) = (lower.layout.get_mut(), self.under.get::<Chunked>()) {
             // Readers go by tables that they have looked at, until it has landed.
-            chunked.take_off(own);
+            Chunked::take_off(chunked, own);
+            lower.ground.begun = ground.begun.clone();
             // It may move the file, and the lock with it.
-            lower.lock = self.lock.take();
+            lower.ground.lock = ground.lock.take();
         }
         let landing = Arc::new(OnceLock::new());
         let told = landing.clone();
-        let token = self.io.start(move || {
-            let outcome = lower.replay(&mut logs, (existing, records), Damaged::Fails);
+        let token = ground.io.start(move || {
+            let outcome = lower.replaying().replay(&mut logs, (existing, records), Damaged::Fails);
             let report = *lower.report();
             let (is_well, chunks) = (outcome.is_ok(), Mutex::new(lower.after_chunks()));
             let _ = told.set(Landing { is_well, report, chunks });
@@ -134,53 +166,41 @@ impl Dataset {
         Ok(token)
     }
 
-    /// What a flush in the background leaves to the dataset that it was begun by.
-    fn after_chunks(&mut self) -> Option<AfterChunks> {
-        let chunked = self.chunked.take()?;
-        let (file, header, lock) = (self.file.clone(), self.header.clone(), self.lock.take());
-        Some(AfterChunks { file, renamed: self.is_renamed(), header, chunked, lock })
-    }
-
     /// Goes on with the file, the tables and the heap as a flush has left them.
-    fn take_over(&mut self, after: AfterChunks) {
-        let AfterChunks { file, renamed, header, mut chunked, lock } = after;
-        self.lock = lock;
+    fn take_over(&mut self, ground: &mut Ground, after: AfterChunks) {
+        let AfterChunks { file, renamed, header, mut chunked, begun, lock } = after;
+        (ground.lock, ground.begun) = (lock, begun);
         chunked.land();
         // Room for chunks has moved everything, to another file or within this one.
-        match Arc::ptr_eq(&file, &self.file) && header.layout == self.header.layout {
-            true => self.header = header,
-            false => self.file_moved(file, renamed, header),
+        match Arc::ptr_eq(&file, &ground.file) && header.layout == ground.header.layout {
+            true => ground.header = header,
+            false => ground.file_moved(file, renamed, header),
         }
-        self.chunked = Some(chunked);
-        self.forget_chunks();
-    }
-
-    /// Waits for a flush that was begun, tells how it ended, and empties its logs. Collective. After
-    /// an error the data are still in the logs, and the next flush tries again.
-    pub fn flush_wait(&mut self, token: Pending<()>) -> Result<()> {
-        let outcome = token.wait();
-        self.land()?;
-        outcome
+        ground.shown = Some(chunked.schema.clone());
+        chunked.forget_chunks(ground);
+        if let Some(own) = self.under.get_mut::<Chunked>() {
+            *own = *chunked;
+        }
     }
 
     /// Ends a flush in the background, if there is one. After a failure, which its token tells,
     /// everything is in the logs again. Collective.
-    pub(crate) fn land(&mut self) -> Result<()> {
-        let Some(burst) = &mut self.burst else { return Ok(()) };
-        let Some(mut flight) = burst.flight.take() else { return Ok(()) };
+    pub(crate) fn land(&mut self, ground: &mut Ground) -> Result<()> {
+        let Some(mut flight) = self.burst.flight.take() else { return Ok(()) };
         // Reads too: they look at what is cut now.
-        self.io.drain();
-        burst.seen = Default::default();
+        ground.io.drain();
+        self.burst.seen = Default::default();
         let mut pairs = std::mem::take(&mut flight.pairs);
         let landing = flight.landing.get();
         if let Some(landing) = landing {
-            self.report.merge(&landing.report);
+            ground.report.merge(&landing.report);
             let mut chunks = landing.chunks.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(after) = chunks.take() {
-                self.take_over(after);
+                self.take_over(ground, after);
             }
         }
-        let Some(burst) = &mut self.burst else { return Ok(()) };
+        self.stand_again(ground);
+        let burst = &mut self.burst;
         if !landing.is_some_and(|landing| landing.is_well) {
             // They come before what was written meanwhile, as they did.
             pairs.append(burst.pairs());
@@ -189,10 +209,10 @@ impl Dataset {
         }
         burst.file_has(flight.records);
         let mut scratch = Report::default();
-        let emptied = restart(&mut pairs, &self.base, flight.epoch, &mut scratch);
+        let emptied = restart(&mut pairs, &ground.base, flight.epoch, &mut scratch);
         burst.spare = pairs.pop();
-        self.header.numrecs = NumRecs::Count(flight.records);
-        self.were_begun(flight.records);
-        self.base.agree(emptied)
+        ground.header.numrecs = NumRecs::Count(flight.records);
+        ground.were_begun(flight.records);
+        ground.base.agree(emptied)
     }
 }

@@ -146,19 +146,19 @@ pub fn recover(path: impl AsRef<Path>, options: &RecoverOptions) -> Result<Recov
         recovery.ranks = found.of(identity).map(|log| log.head.ranks).max().unwrap_or(0);
         recovery.missing = found.missing(identity);
         let sources = found.of(identity).map(|log| log.source.clone()).collect();
-        let mut logs = Logs::new(sources, found.applied(identity), &dataset.base.hints);
+        let mut logs = Logs::new(sources, found.applied(identity), &dataset.ground.base.hints);
         let existing = dataset.numrecs();
         let has_records = |var: u64| {
             let variable = usize::try_from(var).ok().and_then(|var| dataset.schema().vars.at(var));
             variable.is_some_and(|variable| dataset.schema().is_record(variable))
         };
         let records = existing.max(found.records(identity, has_records));
-        dataset.require_storable(records)?;
+        dataset.ground.require_storable(records)?;
         if !options.look_only {
-            dataset.replay(&mut logs, (existing, records), Damaged::IsLeftOut)?;
+            dataset.replaying().replay(&mut logs, (existing, records), Damaged::IsLeftOut)?;
             dataset.sync()?;
         } else {
-            logs.look(dataset.replay_target())?;
+            logs.look(dataset.replaying().target())?;
         }
         recovery.entries = logs.entries;
         recovery.records = records;
@@ -190,8 +190,8 @@ fn look_at_subfiles(
     let _lock = match hidden.is_empty() || options.look_only {
         true => None,
         false => {
-            let main = options.store.open(&dataset.base.path, Access::ReadWrite)?;
-            writer::lock(&dataset.base, &main)?
+            let main = options.store.open(&dataset.ground.base.path, Access::ReadWrite)?;
+            writer::lock(&dataset.ground.base, &main)?
         }
     };
     for (named, grown) in hidden {

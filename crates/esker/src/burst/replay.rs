@@ -15,22 +15,26 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use esker_comm::{ReduceOp, Reduction};
 use esker_format::{ConversionRules, RangeReport, VarId, values};
 
 use super::portion::{Pass, Portion, Target};
 use super::reader::{Reader, Unusable};
+use crate::canonical::count;
+use crate::chunked::Chunked;
 use crate::conflict;
 use crate::dataset::Dataset;
 use crate::direct;
-use crate::engine::count;
 use crate::error::{Error, Result};
+use crate::ground::Ground;
 use crate::hints::Hints;
 use crate::log::LogSource;
 use crate::memory::{FillBytes, Lent, Memory, MemoryLayout, Sides};
 use crate::plan::{Extent, Plan, Summary};
 use crate::report::{Report, Strategy};
 use crate::request::{Direction, Request, RequestId};
-use crate::strategy::{self, ForUnits, Mine, Together};
+use crate::selection::Space;
+use crate::strategy::{self, Mine, Together};
 
 /// What to do about entries that cannot be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +60,21 @@ pub(crate) struct Logs {
     written: BTreeMap<VarId, u64>,
     /// Bytes of footprints that are kept of each log.
     budget: u64,
+}
+
+/// Logs on their way into the file, and into its chunked variables.
+#[derive(Debug)]
+pub(crate) struct Replaying<'d> {
+    pub(crate) ground: &'d mut Ground,
+    pub(crate) chunked: Option<&'d mut Chunked>,
+}
+
+impl Dataset {
+    /// To replay logs into it.
+    pub(crate) fn replaying(&mut self) -> Replaying<'_> {
+        let chunked = self.layout.get_mut();
+        Replaying { ground: &mut self.ground, chunked }
+    }
 }
 
 impl Logs {
@@ -90,9 +109,9 @@ impl Logs {
     }
 }
 
-impl Dataset {
-    pub(crate) fn replay_target(&self) -> Target<'_> {
-        Target { header: &self.header, chunked: self.chunked.as_deref() }
+impl Replaying<'_> {
+    pub(crate) fn target(&self) -> Target<'_> {
+        Target { header: &self.ground.header, chunked: self.chunked.as_deref() }
     }
 
     /// Writes the entries of `logs` to the file, which has `existing` records and will have
@@ -103,10 +122,10 @@ impl Dataset {
         (existing, records): (u64, u64),
         damaged: Damaged,
     ) -> Result<()> {
-        let known = std::mem::replace(&mut self.records, existing);
+        let known = std::mem::replace(&mut self.ground.records, existing);
         let replayed = self.replay_passes(logs, (existing, records), damaged);
         if replayed.is_err() {
-            self.records = known;
+            self.ground.records = known;
         }
         replayed
     }
@@ -117,28 +136,30 @@ impl Dataset {
         (existing, records): (u64, u64),
         damaged: Damaged,
     ) -> Result<()> {
-        if self.chunked.is_some() {
+        if let Some(chunked) = &mut self.chunked {
             // What a flush before this one has left, which would seem to be written by it.
-            self.forget_uncounted()?;
-            let weights = self.base.agree(self.weigh(logs))?;
+            chunked.forget_uncounted(self.ground)?;
+            let weights = self.ground.base.agree(self.weigh(logs))?;
             let mut from = 0;
             while from < u64::MAX {
                 // As far as every rank's memory reaches.
                 let until = self.reach(&weights, from);
-                let [until] = self.base.agree_with(Ok(()), [!until])?;
+                let [until] = self.ground.base.agree_with(Ok(()), [!until])?;
                 let part = from..!until;
                 from = part.end;
                 self.replay_pass(logs, Pass::Chunks(part), records, damaged)?;
             }
         }
-        if records > existing && self.fills_records() {
-            let filled = self.fill_share(existing, records, None);
-            self.base.agree(filled)?;
+        if records > existing && self.ground.fills_records() {
+            let filled = self.ground.fill_share(existing, records, None);
+            self.ground.base.agree(filled)?;
         }
         self.replay_pass(logs, Pass::Places, records, damaged)?;
-        self.grow_together(records)?;
+        self.ground.grow_together(records)?;
         // Not before: a file that counts fewer records than a variable says to have is a damaged one.
-        self.note_records_of(&logs.written);
+        if let Some(chunked) = &mut self.chunked {
+            chunked.note_records_of(&logs.written);
+        }
         Ok(())
     }
 
@@ -149,10 +170,10 @@ impl Dataset {
         let mut weights: BTreeMap<u64, u64> = BTreeMap::new();
         let mut reader = logs.reader(Pass::Chunks(0..u64::MAX))?;
         let Some(chunked) = &self.chunked else { return Ok(weights) };
-        if reader.payload() <= self.base.hints.flush_chunks_at_once() {
+        if reader.payload() <= self.ground.base.hints.flush_chunks_at_once() {
             return Ok(weights);
         }
-        reader.drain(self.replay_target(), |portion| {
+        reader.drain(self.target(), |portion| {
             for (unit, bytes) in chunked.touched_by(std::slice::from_ref(&portion.extent)) {
                 *weights.entry(unit).or_default() += bytes;
             }
@@ -170,7 +191,7 @@ impl Dataset {
 
     /// Up to which address this rank has as much as fits the memory of a round.
     fn reach(&self, weights: &BTreeMap<u64, u64>, from: u64) -> u64 {
-        let most = self.base.hints.flush_chunks_at_once();
+        let most = self.ground.base.hints.flush_chunks_at_once();
         let mut held = 0;
         for (unit, bytes) in weights.range(from..) {
             held += bytes;
@@ -189,7 +210,7 @@ impl Dataset {
         damaged: Damaged,
     ) -> Result<()> {
         let reader = logs.reader(pass.clone());
-        let mut reader = self.base.agree(reader)?;
+        let mut reader = self.ground.base.agree(reader)?;
         let written = &mut logs.written;
         let outcome = self.replay_rounds(&mut reader, (&pass, written), records, damaged);
         logs.note(reader);
@@ -203,10 +224,10 @@ impl Dataset {
         records: u64,
         damaged: Damaged,
     ) -> Result<()> {
-        let mut report = self.report;
+        let mut report = self.ground.report;
         let most = match pass {
-            Pass::Places => self.base.hints.flush_at_once(),
-            Pass::Chunks(_) => self.base.hints.flush_chunks_at_once(),
+            Pass::Places => self.ground.base.hints.flush_at_once(),
+            Pass::Chunks(_) => self.ground.base.hints.flush_chunks_at_once(),
         };
         let mut payload = Vec::new();
         loop {
@@ -217,7 +238,7 @@ impl Dataset {
             // A rank that has more in its log has not shown all of its last epoch yet.
             let until = if more { last.unwrap_or(0) } else { u64::MAX };
             let mine = [!first.unwrap_or(u64::MAX), last.unwrap_or(0), !until, more.into()];
-            let [low, high, until, more] = self.base.agree_with(loaded.map(drop), mine)?;
+            let [low, high, until, more] = self.ground.base.agree_with(loaded.map(drop), mine)?;
             let (low, until) = (!low, !until);
             if low == u64::MAX {
                 break;
@@ -230,7 +251,7 @@ impl Dataset {
                 (low, high),
                 &mut report,
             );
-            self.report = report;
+            self.ground.report = report;
             outcome?;
             for portion in &reader.queue()[..count] {
                 if let Pass::Chunks(_) = pass {
@@ -243,7 +264,7 @@ impl Dataset {
                 break;
             }
         }
-        self.report = report;
+        self.ground.report = report;
         Ok(())
     }
 
@@ -258,7 +279,7 @@ impl Dataset {
         report: &mut Report,
     ) -> Result<(usize, bool)> {
         let clock = Instant::now();
-        let target = self.replay_target();
+        let target = self.target();
         let mut count = reader.select(target, most)?;
         // Its memory is used again from round to round as it is: fresh memory costs more than
         // what is read into it.
@@ -319,7 +340,7 @@ impl Dataset {
             let why = format!(
                 "the log of rank {rank} is damaged: {what}; `esker recover` replays what can be read"
             );
-            return Err(Error::BurstBuffer { path: self.base.path.clone(), why });
+            return Err(Error::BurstBuffer { path: self.ground.base.path.clone(), why });
         }
         let more = reader.has_more(count)?;
         Ok((count, more))
@@ -364,7 +385,7 @@ impl Dataset {
         report: &mut Report,
     ) -> Result<()> {
         // An owner cannot tell what came first, so that ranks compare before anything is encoded.
-        if self.base.comm.size() > 1 && low < high && self.ranks_meet_in_chunks(requests)? {
+        if self.ground.base.comm.size() > 1 && low < high && self.ranks_meet_in_chunks(requests)? {
             let middle = low + (high - low) / 2;
             let split = epochs.partition_point(|epoch| *epoch <= middle);
             let (early, late) = requests.split_at_mut(split);
@@ -373,7 +394,10 @@ impl Dataset {
             let late = (late, &epochs[split..]);
             return self.write_chunk_epochs(late, records, (middle + 1, high), report);
         }
-        self.replay_chunked(requests, records, report)
+        match &mut self.chunked {
+            Some(chunked) => chunked.replay(self.ground, requests, records, report),
+            None => Ok(()),
+        }
     }
 
     /// Whether two ranks write the same element of a chunk. Collective.
@@ -381,17 +405,17 @@ impl Dataset {
         let plan = Plan::new(requests.iter().map(|request| &request.extent));
         let Summary { first, end, bytes, .. } = plan.summary;
         let first = if bytes == 0 { u64::MAX } else { first };
-        let [low, end] = self.base.agree_with(Ok(()), [!first, end])?;
+        let [low, end] = self.ground.base.agree_with(Ok(()), [!first, end])?;
         let first = !low;
         match first < end {
-            true => conflict::ranks_meet(&*self.base.comm, &plan, (first, end)),
+            true => conflict::ranks_meet(&*self.ground.base.comm, &plan, (first, end)),
             false => Ok(false),
         }
     }
 
     fn request<'b>(&self, portion: &Portion, payload: &'b [u8]) -> Option<Request<'b>> {
-        let variable = self.replay_target().variable(portion.var)?;
-        let rules = ConversionRules::of(self.header.schema.version);
+        let variable = self.target().variable(portion.var)?;
+        let rules = ConversionRules::of(self.ground.header.schema.version);
         let sides = Sides { external: variable.ty, memory: variable.ty.natural(), rules };
         let fill = FillBytes::new(&values::fill_bytes(variable));
         let bytes = payload.get(portion.at..portion.at + portion.len() as usize)?;
@@ -405,7 +429,8 @@ impl Dataset {
             extent: Extent::default(),
             records: portion.records,
             whole_records: None,
-            epoch: self.epoch,
+            space: Space::File,
+            epoch: self.ground.epoch,
             range: RangeReport::default(),
         })
     }
@@ -418,38 +443,38 @@ impl Dataset {
     ) -> Result<()> {
         let plan = Plan::new(extents.iter());
         count(report, &plan, requests.len());
-        let block = self.file.block_size();
-        let mine = [Mine { summary: plan.summary, waste: 0, records: 0, block }];
-        let together = Together::reduce(&*self.base.comm, Some(mine), ForUnits::default(), [])?;
-        let Some([write]) = together.map(|(writes, ..)| writes).filter(|[w]| !w.is_empty()) else {
+        let block = self.ground.file.block_size();
+        let mut mine = Mine { summary: plan.summary, waste: 0, records: 0, block }.fields();
+        self.ground.base.comm.all_reduce(Reduction::U64(&mut mine), ReduceOp::Max)?;
+        let Some([write]) = Together::of_all(&mine).filter(|[write]| !write.is_empty()) else {
             return Ok(());
         };
-        let ranks = self.base.comm.size();
-        let (file, hints) = (&*self.file, &self.base.hints);
+        let ranks = self.ground.base.comm.size();
+        let (file, hints) = (&*self.ground.file, &self.ground.base.hints);
         let ordered = ranks > 1 && low < high;
         let met;
         let written = if strategy::exchanges_write(&write, hints, ranks) {
             report.write_strategy = Strategy::Exchanged;
             let seen = Cell::new(false);
-            let mut buffers = std::mem::take(&mut self.buffers);
-            let written = self.exchange(&write).and_then(|mut exchange| {
+            let mut buffers = std::mem::take(&mut self.ground.buffers);
+            let written = self.ground.exchange(&write).and_then(|mut exchange| {
                 exchange.met = ordered.then_some(&seen);
                 exchange.write(&plan, requests, &mut buffers, report)
             });
-            self.buffers = buffers;
+            self.ground.buffers = buffers;
             met = seen.get();
             written
         } else {
             report.write_strategy = Strategy::Direct;
-            met =
-                ordered && conflict::ranks_meet(&*self.base.comm, &plan, (write.first, write.end))?;
+            met = ordered
+                && conflict::ranks_meet(&*self.ground.base.comm, &plan, (write.first, write.end))?;
             match met {
                 // Halved before anything is written.
                 true => Ok(()),
                 false => direct::write(file, &plan, requests, hints, report),
             }
         };
-        let [met] = self.base.agree_with(written, [met.into()])?;
+        let [met] = self.ground.base.agree_with(written, [met.into()])?;
         if met == 0 {
             return Ok(());
         }

@@ -14,8 +14,8 @@ use super::tables::{Chain, HeapFile, Known, Trouble};
 use super::write::Placed;
 use super::{ChunkId, Chunked, ChunkedVar};
 use crate::base::broadcast_parts;
-use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::ground::Ground;
 use crate::hints::Rewrite;
 
 /// Holes that ranks are told of, at most.
@@ -39,66 +39,63 @@ impl Chunked {
     }
 }
 
-impl Dataset {
+impl Chunked {
     /// Finds out where the heap ends and what is free in it. Collective.
-    pub(crate) fn know_heap(&mut self) -> Result<()> {
-        let Some(chunked) = &self.chunked else { return Ok(()) };
-        if chunked.heap.end.is_some() {
+    pub(crate) fn know_heap(&mut self, ground: &mut Ground) -> Result<()> {
+        if self.heap.end.is_some() {
             return Ok(());
         }
-        self.claim_writing()?;
-        let found = self.base.by_root(|| self.look_for_holes())?;
+        self.claim_writing(ground)?;
+        let found = ground.base.by_root(|| self.look_for_holes(ground))?;
         let parts: Vec<Vec<u8>> = match found {
             Some(numbers) => {
                 let bytes = Message::from_u64s(&numbers);
-                broadcast_parts(&*self.base.comm, &[&bytes])?
+                broadcast_parts(&*ground.base.comm, &[&bytes])?
             }
-            None => broadcast_parts(&*self.base.comm, &[])?,
+            None => broadcast_parts(&*ground.base.comm, &[])?,
         };
         let numbers = parts.into_iter().next().map(|bytes| Message::from(bytes).to_u64s());
-        let (rank, ranks) = (self.base.comm.rank(), self.base.comm.size());
-        let Some(chunked) = &mut self.chunked else { return Ok(()) };
+        let (rank, ranks) = (ground.base.comm.rank(), ground.base.comm.size());
         let numbers = numbers.ok_or(Error::Garbled)?;
         let (end, holes) = numbers.split_first().ok_or(Error::Garbled)?;
-        chunked.heap.end = Some(*end);
+        self.heap.end = Some(*end);
         // Between tables there is no room for chunks.
-        let holes = if chunked.files.is_some() { &[] } else { holes };
+        let holes = if self.files.is_some() { &[] } else { holes };
         // Each rank has holes of its own, so that using them needs no message.
         for [place, len] in holes.as_chunks::<2>().0.iter().skip(rank).step_by(ranks) {
-            chunked.heap.add_hole(*place, *len);
+            self.heap.add_hole(*place, *len);
         }
         Ok(())
     }
 
     /// The end of the heap, then places and lengths of holes.
-    fn look_for_holes(&self) -> Result<Vec<u64>> {
-        let Some(chunked) = &self.chunked else { return Ok(vec![0]) };
-        let tables = self.tables_file(chunked)?;
-        let heap = chunked.heap_in(&*tables);
+    fn look_for_holes(&self, ground: &Ground) -> Result<Vec<u64>> {
+        let tables = self.tables_file(ground)?;
+        let heap = self.heap_in(&*tables);
         let len = tables.len()?.saturating_sub(heap.begin);
         let mut used: Vec<(u64, u64)> = Vec::new();
         // (After a loss of power the end may be told to be behind that of the file.)
-        let variables = chunked.variables_in_heap(&self.header);
+        let variables = self.variables_in_heap(&ground.header);
         used.extend(variables.filter(|(at, room)| at + room <= room_for(len)));
-        for (id, var) in chunked.sound() {
+        for (id, var) in self.sound() {
             let mut chain = var.chain();
-            chain.reach(heap, u64::MAX).map_err(|t| self.trouble(id, t))?;
+            chain.reach(heap, u64::MAX).map_err(|t| ground.trouble(id, t))?;
             let (head, bytes) = chain.head();
             used.push((head, room_for(bytes)));
             for Known { block, at } in chain.blocks() {
                 used.push((*at, room_for(Block::bytes(block.count))));
             }
-            let exist = var.grid().chunks(self.records).min(chain.covers());
+            let exist = var.grid().chunks(ground.records).min(chain.covers());
             // A call that was killed, or failed, before the records were counted; or a disk that had not
             // written all of a new block when it lost its power.
-            forget_behind(&chain, heap, exist).map_err(|t| self.trouble(id, t))?;
+            forget_behind(&chain, heap, exist).map_err(|t| ground.trouble(id, t))?;
             drop(chain);
             const AT_ONCE: u64 = 16 * 1024;
             let mut first = 0;
             while first < exist {
                 let numbers: Vec<u64> = (first..exist.min(first + AT_ONCE)).collect();
                 first += numbers.len() as u64;
-                let entries = var.entries(heap, &numbers).map_err(|t| self.trouble(id, t))?;
+                let entries = var.entries(heap, &numbers).map_err(|t| ground.trouble(id, t))?;
                 for entry in entries.into_iter().flatten() {
                     let end = entry.place.checked_add(entry.size);
                     if entry.file == 0 && end.is_some_and(|end| end <= len) {
@@ -118,16 +115,15 @@ impl Dataset {
     }
 
     /// Makes written chunks the variables' values. Collective.
-    pub(super) fn commit_chunks(&mut self, placed: &[Placed]) -> Result<()> {
-        let Some(mut chunked) = self.chunked.take() else { return Ok(()) };
-        let mut heap = std::mem::take(&mut chunked.heap);
-        let outcome = self.write_tables(&chunked, &mut heap, placed);
+    pub(super) fn commit_chunks(&mut self, ground: &Ground, placed: &[Placed]) -> Result<()> {
+        let mut heap = std::mem::take(&mut self.heap);
+        let outcome = self.write_tables(ground, &mut heap, placed);
         if outcome.is_ok() {
             for chunk in placed {
                 // Of other files others know what is free.
                 let own = |old: &Entry| old.file == chunk.entry.file;
                 let moved = |old: &Entry| old.place != chunk.entry.place;
-                let end = match chunked.files.as_ref().and_then(|files| files.own.as_ref()) {
+                let end = match self.files.as_ref().and_then(|files| files.own.as_ref()) {
                     Some(own) => own.end,
                     None => heap.end.unwrap_or(0),
                 };
@@ -140,18 +136,17 @@ impl Dataset {
                 }
             }
         }
-        chunked.heap = heap;
-        self.chunked = Some(chunked);
+        self.heap = heap;
         outcome
     }
 
-    fn write_tables(&self, chunked: &Chunked, heap: &mut Heap, placed: &[Placed]) -> Result<()> {
-        let tables = self.tables_file(chunked)?;
+    fn write_tables(&self, ground: &Ground, heap: &mut Heap, placed: &[Placed]) -> Result<()> {
+        let tables = self.tables_file(ground)?;
         let file = HeapFile::new(&*tables, heap.begin);
         let mut list: Vec<(u64, [u8; Entry::LEN as usize])> = Vec::with_capacity(placed.len());
         let mut lost = None;
         for chunk in placed {
-            let var = chunked.of_chunk(chunk.id)?;
+            let var = self.of_chunk(chunk.id)?;
             let chain = var.chain();
             match chain.place(chunk.id.number) {
                 Some(at) => list.push((at, chunk.entry.encode(chain.seal(), chunk.id.number))),
@@ -161,43 +156,43 @@ impl Dataset {
         let written = match lost {
             Some(id) => {
                 let why = format!("its chunk table has no place for chunk {}", id.number);
-                Err(self.chunk_error(id.var, why))
+                Err(ground.chunk_error(id.var, why))
             }
             None => write_entries(file, list),
         };
-        self.base.agree(written)
+        ground.base.agree(written)
     }
 
     /// Makes the tables as long as these chunks need. Collective. Gives how long a heap must be that
     /// has room for them, if this one has not.
     pub(super) fn lengthen_tables(
         &self,
-        chunked: &Chunked,
+        ground: &Ground,
         heap: &mut Heap,
         mut chunks: impl Iterator<Item = ChunkId>,
     ) -> Result<Option<u64>> {
-        let comm = &*self.base.comm;
-        let tables = self.tables_file(chunked)?;
+        let comm = &*ground.base.comm;
+        let tables = self.tables_file(ground)?;
         let file = HeapFile::new(&*tables, heap.begin);
         let mut missing: BTreeMap<usize, u64> = BTreeMap::new();
         let looked = chunks.try_for_each(|id| {
-            let var = chunked.of_chunk(id)?;
+            let var = self.of_chunk(id)?;
             let mut chain = var.chain();
-            chain.reach(file, id.number).map_err(|t| self.trouble(id.var, t))?;
+            chain.reach(file, id.number).map_err(|t| ground.trouble(id.var, t))?;
             if chain.covers() <= id.number {
                 let most = missing.entry(id.var.0).or_default();
                 *most = id.number.max(*most);
             }
             Ok(())
         });
-        let [is_short] = self.base.agree_with(looked, [u64::from(!missing.is_empty())])?;
+        let [is_short] = ground.base.agree_with(looked, [u64::from(!missing.is_empty())])?;
         if is_short == 0 {
             return Ok(None);
         }
         let list: Vec<u64> = missing.iter().flat_map(|(var, most)| [*var as u64, *most]).collect();
         let gathered = comm.gather(0, Message::from_u64s(&list))?;
         let end = heap.end.unwrap_or(0);
-        let added = self.base.by_root(|| {
+        let added = ground.base.by_root(|| {
             let mut wanted: BTreeMap<u64, u64> = BTreeMap::new();
             for message in gathered.unwrap_or_default() {
                 for [var, most] in message.to_u64s().as_chunks::<2>().0 {
@@ -205,7 +200,7 @@ impl Dataset {
                     *known = (*known).max(*most);
                 }
             }
-            self.plan_blocks(chunked, file, end, &wanted)
+            self.plan_blocks(ground, file, end, &wanted)
         })?;
         let parts = match &added {
             Some(numbers) => broadcast_parts(comm, &[&Message::from_u64s(numbers)])?,
@@ -220,9 +215,9 @@ impl Dataset {
         // Theirs from now on: when the writing of one fails, another may be linked already.
         heap.end = Some(*end);
         let (blocks, _) = blocks.as_chunks::<4>();
-        self.base.by_root(|| self.add_blocks(chunked, file, blocks))?;
+        ground.base.by_root(|| self.add_blocks(ground, file, blocks))?;
         for [var, first, count, at] in blocks {
-            let Some(Ok(var)) = chunked.var(VarId(*var as usize)) else { continue };
+            let Some(Ok(var)) = self.var(VarId(*var as usize)) else { continue };
             let mut chain = var.chain();
             // Ranks that do not know the block before will read about both.
             if chain.covers() == *first && *first > 0 {
@@ -237,7 +232,7 @@ impl Dataset {
     /// end of the heap, then variable, first chunk, chunks and place of each block.
     fn plan_blocks(
         &self,
-        chunked: &Chunked,
+        ground: &Ground,
         file: HeapFile<'_>,
         mut end: u64,
         wanted: &BTreeMap<u64, u64>,
@@ -245,10 +240,10 @@ impl Dataset {
         let mut numbers = vec![0];
         for (number, most) in wanted {
             let id = VarId(*number as usize);
-            let Some(Ok(var)) = chunked.var(id) else { return Err(Error::Garbled) };
+            let Some(Ok(var)) = self.var(id) else { return Err(Error::Garbled) };
             // A copy: the chain itself gets them when all of it went well.
             let mut chain = var.chain().clone();
-            chain.reach(file, *most).map_err(|t| self.trouble(id, t))?;
+            chain.reach(file, *most).map_err(|t| ground.trouble(id, t))?;
             while chain.covers() <= *most {
                 let count = Block::entries(chain.blocks().len(), var.grid().per_group);
                 let first = chain.covers();
@@ -262,24 +257,24 @@ impl Dataset {
     }
 
     /// Writes new blocks, and links each to the one before it.
-    fn add_blocks(&self, chunked: &Chunked, file: HeapFile<'_>, blocks: &[[u64; 4]]) -> Result<()> {
+    fn add_blocks(&self, ground: &Ground, file: HeapFile<'_>, blocks: &[[u64; 4]]) -> Result<()> {
         // Blocks are there before anything says so.
         for [number, first, count, at] in blocks {
-            let Some(Ok(var)) = chunked.var(VarId(*number as usize)) else {
+            let Some(Ok(var)) = self.var(VarId(*number as usize)) else {
                 return Err(Error::Garbled);
             };
             let seal = var.chain().seal();
             write_block(file, (seal, *at), &Block { first: *first, count: *count, next: 0 })?;
         }
-        if self.base.hints.chunk_rewrite == Rewrite::Ordered {
+        if ground.base.hints.chunk_rewrite == Rewrite::Ordered {
             file.file.sync()?;
         }
         for of_var in blocks.chunk_by(|a, b| a[0] == b[0]) {
             let [number, first, ..] = of_var[0];
             let id = VarId(number as usize);
-            let Some(Ok(var)) = chunked.var(id) else { return Err(Error::Garbled) };
+            let Some(Ok(var)) = self.var(id) else { return Err(Error::Garbled) };
             let mut chain = var.chain();
-            chain.reach(file, first).map_err(|t| self.trouble(id, t))?;
+            chain.reach(file, first).map_err(|t| ground.trouble(id, t))?;
             let (mut last, seal) = (chain.blocks().last().copied(), chain.seal());
             drop(chain);
             for [_, first, count, at] in of_var {
@@ -296,30 +291,28 @@ impl Dataset {
 
     /// Brings the attributes that count records up to date, of which a loss of power leaves no more than the file counts:
     /// only after a sync of that number. Collective.
-    pub(crate) fn settle_records(&mut self) -> Result<()> {
-        let Some(chunked) = &mut self.chunked else { return Ok(()) };
-        if !chunked.has_records() || !self.base.comm.any(chunked.grown)? {
+    pub(crate) fn settle_records(&mut self, ground: &mut Ground) -> Result<()> {
+        if !self.has_records() || !ground.base.comm.any(self.grown)? {
             return Ok(());
         }
-        let mut counts: Vec<u64> = chunked.sound().map(|(_, var)| var.anchor.records).collect();
-        self.base.comm.all_reduce(Reduction::U64(&mut counts), ReduceOp::Max)?;
-        let ids: Vec<VarId> = chunked.sound().map(|(id, _)| id).collect();
+        let mut counts: Vec<u64> = self.sound().map(|(_, var)| var.anchor.records).collect();
+        ground.base.comm.all_reduce(Reduction::U64(&mut counts), ReduceOp::Max)?;
+        let ids: Vec<VarId> = self.sound().map(|(id, _)| id).collect();
         for (id, count) in ids.iter().zip(&counts) {
-            chunked.note_records(*id, *count);
+            self.note_records(*id, *count);
         }
-        chunked.grown = false;
-        let counted = self.counted();
-        let Some(chunked) = &self.chunked else { return Ok(()) };
-        let mut header = self.header.clone();
-        for (id, var) in chunked.sound().filter(|(_, var)| var.grid().has_records) {
+        self.grown = false;
+        let counted = ground.counted();
+        let mut header = ground.header.clone();
+        for (id, var) in self.sound().filter(|(_, var)| var.grid().has_records) {
             // Never more than the file counts, which would be taken for damage.
             let records = var.anchor.records.min(counted);
             let put = put_records(&mut header.schema, id, records);
-            put.map_err(|e| self.base.schema_error(e))?;
+            put.map_err(|e| ground.base.schema_error(e))?;
         }
-        self.base.by_root(|| {
-            self.require_sole()?;
-            let (old, new) = (self.header.encode(), header.encode());
+        ground.base.by_root(|| {
+            self.require_sole(ground)?;
+            let (old, new) = (ground.header.encode(), header.encode());
             if old.len() != new.len() {
                 // Attributes that count are as long as ever.
                 return Err(Error::Garbled);
@@ -327,11 +320,11 @@ impl Dataset {
             // Numbers within eight bytes: a reader sees the old one or the new one.
             let words = old.chunks(4).zip(new.chunks(4)).enumerate();
             for (word, (_, new)) in words.filter(|(_, (old, new))| old != new) {
-                self.file.write_at(4 * word as u64, new)?;
+                ground.file.write_at(4 * word as u64, new)?;
             }
             Ok(())
         })?;
-        self.header = header;
+        ground.header = header;
         Ok(())
     }
 }

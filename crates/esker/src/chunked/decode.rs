@@ -10,8 +10,8 @@ use esker_format::chunked::Entry;
 use super::tables::{HeapFile, Trouble};
 use super::{ChunkId, Chunked};
 use crate::bounded::Bounded;
-use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::ground::Ground;
 use crate::report::Report;
 
 /// The values of a chunk, in external form.
@@ -28,32 +28,32 @@ const SHARED: u64 = 96;
 /// A chunk that a read wants, and what the table says of it.
 type Wanted = (ChunkId, Option<Entry>);
 
-impl Dataset {
+impl Chunked {
     /// Decodes these chunks, by address, all in memory; `keep` puts them into the cache.
     pub(super) fn decode_all(
         &self,
-        chunked: &Chunked,
+        ground: &Ground,
         units: &[u64],
         (threads, keep): (usize, bool),
         report: &mut Report,
     ) -> Result<Vec<Decoded>> {
         let clock = Instant::now();
-        let id_of = |unit: &u64| Ok(chunked.space.chunk_at(*unit).ok_or(Error::Garbled)?.0);
+        let id_of = |unit: &u64| Ok(self.space.chunk_at(*unit).ok_or(Error::Garbled)?.0);
         let ids = units.iter().map(id_of).collect::<Result<Vec<ChunkId>>>()?;
         let Some(first) = ids.first() else { return Ok(Vec::new()) };
-        let tables = self.tables_of(chunked, first.var)?;
-        let heap = chunked.heap_in(&*tables);
-        let wanted = self.look_up(chunked, heap, ids)?;
-        let mut out = chunked.known(&wanted)?;
+        let tables = self.tables_of(ground, first.var)?;
+        let heap = self.heap_in(&*tables);
+        let wanted = self.look_up(ground, heap, ids)?;
+        let mut out = self.known(&wanted)?;
         let todo: Vec<usize> = (0..wanted.len()).filter(|i| out[*i].is_none()).collect();
-        let decoded = chunked.decode(heap, &wanted, &todo, threads);
-        let decoded = decoded.map_err(|(id, trouble)| self.trouble(id.var, trouble))?;
-        let mut cache = chunked.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let decoded = self.decode(heap, &wanted, &todo, threads);
+        let decoded = decoded.map_err(|(id, trouble)| ground.trouble(id.var, trouble))?;
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let mut gone = Vec::new();
         for (i, values) in todo.iter().zip(decoded) {
             let (id, Some(entry)) = wanted[*i] else { return Err(Error::Garbled) };
             // With the allocations of a shared vector. One that would push out most of the others is not kept.
-            let (bytes, most) = (values.len() as u64 + SHARED, self.base.hints.chunk_cache);
+            let (bytes, most) = (values.len() as u64 + SHARED, ground.base.hints.chunk_cache);
             if keep && bytes <= most / 2 {
                 let put = cache.put(id, (entry, values.clone()), bytes, most);
                 gone.extend(put.into_iter().map(|(_, old)| old));
@@ -63,7 +63,7 @@ impl Dataset {
             out[*i] = Some(values);
         }
         drop(cache);
-        gone.into_iter().for_each(|values| chunked.give_buffer(values));
+        gone.into_iter().for_each(|values| self.give_buffer(values));
         report.phases.read += clock.elapsed();
         out.into_iter().map(|values| values.ok_or(Error::Garbled)).collect()
     }
@@ -71,7 +71,7 @@ impl Dataset {
     /// What the tables say of chunks, variable by variable.
     fn look_up(
         &self,
-        chunked: &Chunked,
+        ground: &Ground,
         heap: HeapFile<'_>,
         ids: Vec<ChunkId>,
     ) -> Result<Vec<Wanted>> {
@@ -81,15 +81,13 @@ impl Dataset {
         for group in order.chunk_by(|a, b| ids[*a].var == ids[*b].var) {
             let Some(first) = group.first() else { continue };
             let numbers: Vec<u64> = group.iter().map(|i| ids[*i].number).collect();
-            let found = chunked.of_chunk(ids[*first])?.entries(heap, &numbers);
-            let found = found.map_err(|t| self.trouble(ids[*first].var, t))?;
+            let found = self.of_chunk(ids[*first])?.entries(heap, &numbers);
+            let found = found.map_err(|t| ground.trouble(ids[*first].var, t))?;
             group.iter().zip(found).for_each(|(i, entry)| wanted[*i].1 = entry);
         }
         Ok(wanted)
     }
-}
 
-impl Chunked {
     /// Those that need not be decoded: fill values where nothing was written, and what the cache has.
     fn known(&self, wanted: &[Wanted]) -> Result<Vec<Option<Decoded>>> {
         let mut fills: HashMap<usize, Decoded> = HashMap::new();

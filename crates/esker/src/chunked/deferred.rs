@@ -8,8 +8,9 @@ use esker_comm::CommunicatorExt;
 use esker_format::values::swap_in_place;
 
 use super::Chunked;
-use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::ground::Ground;
+use crate::layout::{Wait, together};
 use crate::memory::{Lent, Memory, MemoryLayout, Sides};
 use crate::plan::{Overlap, Plan, Sweep};
 use crate::request::{Direction, Request, RequestId};
@@ -29,6 +30,10 @@ impl Deferred {
     /// Records that the dataset has when these are written.
     fn records(&self) -> u64 {
         self.puts.iter().map(|put| put.records).max().unwrap_or(0)
+    }
+
+    pub(super) fn puts(&self) -> &[Request<'static>] {
+        &self.puts
     }
 
     /// Takes them out.
@@ -53,7 +58,8 @@ fn owned(put: Request<'_>) -> Option<Request<'static>> {
     let Request { memory: Memory { lent, layout, sides, fill }, .. } = put;
     let Lent::Kept(values) = lent else { return None };
     let memory = Memory { lent: Lent::Kept(values), layout, sides, fill };
-    let Request { id, direction, var, extent, parts, records, whole_records, epoch, .. } = put;
+    let Request { id, direction, var, extent, parts, records, whole_records, space, epoch, .. } =
+        put;
     let range = Default::default();
     Some(Request {
         id,
@@ -64,6 +70,7 @@ fn owned(put: Request<'_>) -> Option<Request<'static>> {
         parts,
         records,
         whole_records,
+        space,
         epoch,
         range,
     })
@@ -109,33 +116,25 @@ impl<'d> OwnPuts<'d> {
 }
 
 impl Chunked {
-    /// Whether this rank has put something alone that is not written yet.
-    pub(crate) fn has_deferred(&self) -> bool {
-        !self.deferred.is_empty()
-    }
-
     /// Records that this rank alone knows of.
-    pub(crate) fn deferred_records(&self) -> u64 {
+    pub(super) fn deferred_records(&self) -> u64 {
         self.deferred.records()
     }
-}
 
-impl Dataset {
     /// Keeps puts of this rank alone for the next collective call.
-    pub(super) fn defer(&mut self, puts: &mut [Request<'_>]) -> Result<()> {
-        let most = self.base.hints.chunk_pending;
+    pub(super) fn defer(&mut self, ground: &Ground, puts: &mut [Request<'_>]) -> Result<()> {
+        let most = ground.base.hints.chunk_pending;
         let new: u64 =
             puts.iter().map(|put| Plan::new([&put.extent].into_iter()).summary.bytes).sum();
-        let Some(chunked) = &mut self.chunked else { return Ok(()) };
-        let held = chunked.deferred.bytes;
+        let held = self.deferred.bytes;
         if let Some(put) = puts.first().filter(|_| new.saturating_add(held) > most) {
-            let ranks = self.base.comm.size();
+            let ranks = ground.base.comm.size();
             let why = format!(
                 "one of {ranks} ranks cannot write it alone, because its chunks have owners, and {new} bytes more than \
                  the {held} that wait for a collective call are more than the hint esker_chunk_pending ({most}) allows: \
                  use collective calls (put_all, wait_all), or a burst buffer"
             );
-            return Err(self.chunk_error(put.var, why));
+            return Err(ground.chunk_error(put.var, why));
         }
         // All are copied before any is kept.
         let mut kept = Vec::with_capacity(puts.len());
@@ -145,8 +144,7 @@ impl Dataset {
             let mut values = Vec::new();
             let room = usize::try_from(bytes).ok().filter(|n| values.try_reserve_exact(*n).is_ok());
             let Some(room) = room else {
-                let path = self.base.path.clone();
-                let var = self.header.schema.variable(put.var).map_or("", |v| &*v.name).to_string();
+                let (path, var) = (ground.base.path.clone(), ground.name(put.var));
                 return Err(Error::NoMemory { path, var, bytes: bytes.into() });
             };
             values.resize(room, 0);
@@ -163,8 +161,8 @@ impl Dataset {
                 sides,
                 fill: put.memory.fill,
             };
-            chunked.deferred.bytes += memory.bytes_len();
-            chunked.deferred.puts.push(Request {
+            self.deferred.bytes += memory.bytes_len();
+            self.deferred.puts.push(Request {
                 id: RequestId::REPLAYED,
                 direction: Direction::Put,
                 var: put.var,
@@ -173,6 +171,7 @@ impl Dataset {
                 parts: None,
                 records: put.records,
                 whole_records: put.whole_records.clone(),
+                space: put.space,
                 epoch: put.epoch,
                 range: Default::default(),
             });
@@ -180,16 +179,15 @@ impl Dataset {
         Ok(())
     }
 
-    /// Writes what ranks have put alone into chunked variables, which otherwise waits for the next collective read
-    /// or write, sync, redefinition or close. Collective.
-    pub fn complete_puts(&mut self) -> Result<()> {
-        if self.base.comm.size() == 1 || !self.base.writable {
+    /// Writes what ranks have put alone, which otherwise waits for the next collective read or write. Collective.
+    pub(super) fn complete_puts(&mut self, ground: &mut Ground) -> Result<()> {
+        if ground.base.comm.size() == 1 || !ground.base.writable {
             return Ok(());
         }
-        let Some(chunked) = &self.chunked else { return Ok(()) };
-        if self.burst.is_some() || !self.base.comm.any(!chunked.deferred.is_empty())? {
+        if !ground.base.comm.any(!self.deferred.is_empty())? {
             return Ok(());
         }
-        self.move_together(&mut Vec::new(), Ok(()))
+        self.forget_uncounted(ground)?;
+        together(self, ground, &mut Wait::default(), Ok(()))
     }
 }

@@ -450,7 +450,7 @@ impl Define {
         };
         let before = self.before.as_ref().and_then(|before| {
             let number = before.header.schema.var(&variable.name)?;
-            Some(before.chunked.as_ref().and_then(|chunked| chunked.var(number)))
+            Some(before.chunked().and_then(|chunked| chunked.var(number)))
         });
         match before {
             // It is in the file, and is what it was.

@@ -12,8 +12,8 @@ use esker_store::File;
 
 use super::Chunked;
 use super::heap::room_for;
-use crate::dataset::Dataset;
 use crate::error::Result;
+use crate::ground::Ground;
 
 impl Chunked {
     /// Places in the heap, with their lengths, that variables of the file have: the one that ends it, and those
@@ -48,34 +48,32 @@ fn room_of(place: &Placement, begin: u64) -> Option<(u64, u64)> {
     Some((at, end - at))
 }
 
-impl Dataset {
+impl Chunked {
     /// Moves the variable that ends the heap behind what was written. Collective.
-    pub(crate) fn settle_end(&mut self) -> Result<()> {
-        let Some(var) = end_of(&self.header.schema) else { return Ok(()) };
-        let Some(chunked) = &self.chunked else { return Ok(()) };
+    pub(crate) fn settle_end(&mut self, ground: &mut Ground) -> Result<()> {
+        let Some(var) = end_of(&ground.header.schema) else { return Ok(()) };
         // Before records it stays where it is.
-        let (None, None, Some(end)) = (&chunked.files, chunked.heap.limit, chunked.heap.end) else {
+        let (None, None, Some(end)) = (&self.files, self.heap.limit, self.heap.end) else {
             return Ok(());
         };
-        let begin = chunked.heap.begin;
-        let moved = self.base.by_root(|| self.move_end(begin, end))?;
-        let moved = self.base.comm.max_u64(moved.unwrap_or(0))?;
+        let begin = self.heap.begin;
+        let moved = ground.base.by_root(|| self.move_end(ground, begin, end))?;
+        let moved = ground.base.comm.max_u64(moved.unwrap_or(0))?;
         if moved == 0 {
             return Ok(());
         }
-        let root = self.base.is_root();
-        let old = chunked.end_room(&self.header);
-        if let Some(place) = self.header.layout.places.get_mut(var.0) {
+        let root = ground.base.is_root();
+        let old = self.end_room(&ground.header);
+        if let Some(place) = ground.header.layout.places.get_mut(var.0) {
             place.begin = end_begin(begin + moved);
         }
-        let Some(chunked) = &mut self.chunked else { return Ok(()) };
-        chunked.heap.end = Some(moved);
+        self.heap.end = Some(moved);
         if root {
             // What a failed call has left behind the end, and the old place.
-            chunked.heap.add_hole(end, (moved - ALIGN).saturating_sub(end));
-            chunked.heap.put(moved - ALIGN);
+            self.heap.add_hole(end, (moved - ALIGN).saturating_sub(end));
+            self.heap.put(moved - ALIGN);
             if let Some((place, room)) = old.filter(|(place, _)| *place < end) {
-                chunked.heap.free(place, room);
+                self.heap.free(place, room);
             }
         }
         Ok(())
@@ -83,18 +81,18 @@ impl Dataset {
 
     /// Writes the end variable behind the heap, which ends at `end`, and all that the file has; gives where the
     /// heap ends then, or 0 if nothing has moved.
-    fn move_end(&self, begin: u64, end: u64) -> Result<u64> {
-        let file_len = self.file.len()?;
-        if file_len <= self.header.fixed_end() {
+    fn move_end(&self, ground: &Ground, begin: u64, end: u64) -> Result<u64> {
+        let file_len = ground.file.len()?;
+        if file_len <= ground.header.fixed_end() {
             return Ok(0);
         }
         let moved = end.max(room_for(file_len.saturating_sub(begin))) + ALIGN;
         let place = end_begin(begin + moved);
         // CDF-1 has no offsets beyond 2 GiB: there the variable stays where it was.
-        let Some((at, field)) = end_field(&self.header, place) else { return Ok(0) };
-        self.require_sole()?;
-        write_end(&*self.file, place)?;
-        self.file.write_at(at, &field)?;
+        let Some((at, field)) = end_field(&ground.header, place) else { return Ok(0) };
+        self.require_sole(ground)?;
+        write_end(&*ground.file, place)?;
+        ground.file.write_at(at, &field)?;
         Ok(moved)
     }
 }

@@ -14,6 +14,7 @@ use super::tables::{HeapFile, Known, Trouble, lost};
 use super::{Chunked, ChunkedVar, too_large};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::ground::Ground;
 
 /// What is wrong with something that a chunked variable is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -77,7 +78,7 @@ struct Occupied {
 }
 
 struct Examination<'d> {
-    dataset: &'d Dataset,
+    ground: &'d Ground,
     chunked: &'d Chunked,
     heap: HeapFile<'d>,
     /// Where the heap ends, from its beginning.
@@ -95,9 +96,9 @@ impl Dataset {
     /// The bytes of the file that chunks and their tables lie in, if it has chunked variables; in the
     /// sub-filed form, those of the file of tables.
     pub fn heap(&self) -> Result<Option<Range<u64>>> {
-        let Some(chunked) = &self.chunked else { return Ok(None) };
+        let Some(chunked) = self.layout.get::<Chunked>() else { return Ok(None) };
         let begin = chunked.heap.begin;
-        let file_end = self.tables_file(chunked)?.len()?.max(begin);
+        let file_end = chunked.tables_file(&self.ground)?.len()?.max(begin);
         let end = chunked.heap.limit.map_or(file_end, |limit| begin.saturating_add(limit));
         Ok(Some(begin..end.min(file_end)))
     }
@@ -105,12 +106,11 @@ impl Dataset {
     /// The blocks of a chunked variable's table, in the order of their chunks. Independent.
     pub fn table_blocks(&self, var: VarId) -> Result<Vec<TableBlock>> {
         let id = self.file_var(var)?;
-        let (Some(found), Some(chunked)) = (self.chunked_var(id)?, &self.chunked) else {
-            return Ok(Vec::new());
-        };
-        let tables = self.tables_of(chunked, id)?;
+        let Some(chunked) = self.layout.get::<Chunked>() else { return Ok(Vec::new()) };
+        let Some(found) = chunked.found(&self.ground, id)? else { return Ok(Vec::new()) };
+        let tables = chunked.tables_of(&self.ground, id)?;
         let heap = chunked.heap_in(&*tables);
-        let (blocks, trouble) = found.blocks(heap, self.records);
+        let (blocks, trouble) = found.blocks(heap, self.ground.records);
         let block = |known: &Known| TableBlock {
             offset: heap.begin.saturating_add(known.at),
             bytes: Block::bytes(known.block.count),
@@ -118,7 +118,7 @@ impl Dataset {
             entries: known.block.count,
         };
         match trouble {
-            Some((_, trouble)) => Err(self.trouble(id, trouble)),
+            Some((_, trouble)) => Err(self.ground.trouble(id, trouble)),
             None => Ok(blocks.iter().map(block).collect()),
         }
     }
@@ -128,15 +128,17 @@ impl Dataset {
     ///
     /// An error means that the file could not be read; what is wrong with it is in the list.
     pub fn examine_chunks(&self, progress: &mut dyn FnMut(u64, u64)) -> Result<Vec<ChunkFault>> {
-        let Some(chunked) = &self.chunked else { return Ok(Vec::new()) };
-        let tables = match self.tables_file(chunked) {
+        let Some(chunked) = self.layout.get::<Chunked>() else { return Ok(Vec::new()) };
+        let tables = match chunked.tables_file(&self.ground) {
             Ok(tables) => tables,
-            Err(error) if is_damage(&error) => return Ok(self.without_tables(chunked, &error)),
+            Err(error) if is_damage(&error) => {
+                return Ok(without_tables(&self.ground, chunked, &error));
+            }
             Err(error) => return Err(error),
         };
         let Some(heap) = self.heap()? else { return Ok(Vec::new()) };
         let mut look = Examination {
-            dataset: self,
+            ground: &self.ground,
             chunked,
             heap: chunked.heap_in(&*tables),
             end: heap.end - heap.start,
@@ -150,31 +152,33 @@ impl Dataset {
                 Some(Err(why)) => {
                     look.add(ChunkFaultKind::Anchor, VarId(number), None, (0, None), why.clone());
                 }
-                Some(Ok(found)) => match too_large(&found.chunking, self.base.hints.chunk_max) {
-                    Some(why) => {
-                        look.add(ChunkFaultKind::Anchor, VarId(number), None, (0, None), why);
+                Some(Ok(found)) => {
+                    match too_large(&found.chunking, self.ground.base.hints.chunk_max) {
+                        Some(why) => {
+                            look.add(ChunkFaultKind::Anchor, VarId(number), None, (0, None), why);
+                        }
+                        None => look.tables(VarId(number), found)?,
                     }
-                    None => look.tables(VarId(number), found)?,
-                },
+                }
             }
         }
         look.overlaps();
         look.decode(progress)?;
         Ok(look.faults)
     }
+}
 
-    /// What is wrong with every chunked variable when the file of their tables is not there.
-    fn without_tables(&self, chunked: &Chunked, error: &Error) -> Vec<ChunkFault> {
-        let fault = |(id, _): (VarId, &ChunkedVar)| ChunkFault {
-            kind: ChunkFaultKind::Table,
-            var: self.header.schema.variable(id).map_or("", |v| &*v.name).to_string(),
-            chunk: None,
-            file: 0,
-            offset: None,
-            what: format!("its chunk table cannot be read: {error}"),
-        };
-        chunked.sound().map(fault).collect()
-    }
+/// What is wrong with every chunked variable when the file of their tables is not there.
+fn without_tables(ground: &Ground, chunked: &Chunked, error: &Error) -> Vec<ChunkFault> {
+    let fault = |(id, _): (VarId, &ChunkedVar)| ChunkFault {
+        kind: ChunkFaultKind::Table,
+        var: ground.name(id),
+        chunk: None,
+        file: 0,
+        offset: None,
+        what: format!("its chunk table cannot be read: {error}"),
+    };
+    chunked.sound().map(fault).collect()
 }
 
 /// Whether a file is missing, or is another one, and not that the system refused.
@@ -209,7 +213,7 @@ impl Examination<'_> {
         (file, place): (u32, Option<u64>),
         what: String,
     ) {
-        let name = self.dataset.header.schema.variable(var).map_or("", |v| &*v.name).to_string();
+        let name = self.ground.name(var);
         let chunk = chunk.and_then(|number| match self.chunked.var(var) {
             Some(Ok(found)) => Some(found.grid().index(number)),
             _ => None,
@@ -225,15 +229,17 @@ impl Examination<'_> {
 
     /// The table of a variable: its blocks and their entries.
     fn tables(&mut self, var: VarId, found: &ChunkedVar) -> Result<()> {
-        let records = self.dataset.records;
-        if let Err(Error::Chunked { why, .. }) = self.dataset.require_begun(var, found, records) {
+        let records = self.ground.records;
+        if let Err(Error::Chunked { why, .. }) =
+            self.chunked.require_begun(self.ground, (var, found), records, false)
+        {
             self.add(ChunkFaultKind::Anchor, var, None, (0, None), why);
         }
         let (blocks, trouble) = found.blocks(self.heap, records);
         match trouble {
             None => {}
             Some((_, trouble @ Trouble::Store(_))) => {
-                return Err(self.dataset.trouble(var, trouble));
+                return Err(self.ground.trouble(var, trouble));
             }
             Some((at, Trouble::Damage(what))) => {
                 self.add(ChunkFaultKind::Table, var, None, (0, Some(at)), what);
@@ -290,7 +296,7 @@ impl Examination<'_> {
             bytes.resize((count * Entry::LEN) as usize, 0);
             match self.heap.read(at, &mut bytes, "its chunk table") {
                 Ok(()) => {}
-                Err(trouble @ Trouble::Store(_)) => return Err(self.dataset.trouble(var, trouble)),
+                Err(trouble @ Trouble::Store(_)) => return Err(self.ground.trouble(var, trouble)),
                 Err(Trouble::Damage(what)) => {
                     self.add(ChunkFaultKind::Table, var, None, (0, Some(at)), what);
                     return Ok(());
@@ -333,7 +339,7 @@ impl Examination<'_> {
                 self.add(ChunkFaultKind::Place, var, Some(chunk), (0, Some(at)), what);
                 return Ok(());
             }
-            Err(trouble) => return Err(self.dataset.trouble(var, trouble)),
+            Err(trouble) => return Err(self.ground.trouble(var, trouble)),
         };
         self.lengths.insert(file, limit);
         let end = entry.place.saturating_add(entry.size);
@@ -348,7 +354,7 @@ impl Examination<'_> {
     fn overlaps(&mut self) {
         self.pieces.sort_by_key(|piece| (piece.file, piece.place, piece.end));
         let name = |piece: &Occupied| {
-            let schema = &self.dataset.header.schema;
+            let schema = &self.ground.header.schema;
             let var = schema.variable(piece.var).map_or("", |v| &*v.name);
             match piece.chunk {
                 Some((chunk, _)) => format!("chunk {chunk} of variable {var:?}"),
@@ -413,7 +419,7 @@ impl Examination<'_> {
             chunked.give_scratch(scratch);
         };
         std::thread::scope(|scope| {
-            let others = self.dataset.chunk_threads().min(chunks.len());
+            let others = self.ground.chunk_threads().min(chunks.len());
             (1..others).for_each(|_| drop(scope.spawn(|| work(&mut |_| ()))));
             work(&mut |done| progress(done, total));
         });
@@ -422,7 +428,7 @@ impl Examination<'_> {
         for (n, trouble) in failed {
             let (var, number, entry) = chunks[n];
             match trouble {
-                Trouble::Store(_) => return Err(self.dataset.trouble(var, trouble)),
+                Trouble::Store(_) => return Err(self.ground.trouble(var, trouble)),
                 Trouble::Damage(what) => {
                     let place = (entry.file, Some(entry.place));
                     self.add(ChunkFaultKind::Data, var, Some(number), place, what);

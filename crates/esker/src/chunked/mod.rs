@@ -14,6 +14,7 @@ mod end;
 mod examine;
 mod files;
 mod heap;
+mod layout;
 mod once;
 mod opening;
 mod over;
@@ -26,7 +27,6 @@ mod sole;
 mod space;
 mod stored;
 mod tables;
-mod wait;
 mod write;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -55,6 +55,7 @@ use crate::base::Base;
 use crate::bounded::CacheUse;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::ground::Ground;
 use crate::hints::Hints;
 use crate::log::Memo;
 use crate::plan::SharedRuns;
@@ -244,12 +245,6 @@ pub(crate) struct Chunked {
     cuts: Mutex<Memo<SharedRuns>>,
     /// Whether records were written of a variable since its attribute was.
     pub(crate) grown: bool,
-    /// Records that the last call that was begun was to have; more than there are if it has failed.
-    begun: u64,
-    /// Where the header says so, once somebody has asked.
-    begun_at: OnceLock<Option<u64>>,
-    /// Whether the header on the disk says that there will be more records than it counts.
-    begun_is_safe: bool,
     /// Whether what a failed call has left is being taken away.
     mending: bool,
     /// Whether the header says that these ranks write.
@@ -321,7 +316,6 @@ impl Chunked {
         Some(Box::new(Chunked {
             vars: found,
             space,
-            begun: begun_of(&header.schema).unwrap_or(0),
             schema: seen,
             heap,
             files,
@@ -331,8 +325,6 @@ impl Chunked {
             benches: Mutex::default(),
             cuts: Mutex::default(),
             grown: false,
-            begun_at: OnceLock::new(),
-            begun_is_safe: false,
             mending: false,
             claimed: false,
             writer_at: OnceLock::new(),
@@ -371,7 +363,11 @@ impl Chunked {
         self.heap = other.heap.clone();
         self.heap.held = true;
         (self.grown, self.claimed) = (other.grown, other.claimed);
-        self.begun_is_safe = other.begun_is_safe;
+        self.keep_records(other);
+    }
+
+    /// Knows what the other one knows of how many records were written of each variable.
+    fn keep_records(&mut self, other: &Chunked) {
         for (new, old) in self.vars.iter_mut().zip(&other.vars) {
             if let (Some(Ok(new)), Some(Ok(old))) = (new, old) {
                 new.anchor.records = old.anchor.records;
@@ -390,7 +386,7 @@ impl Chunked {
     }
 
     /// What its caches hold.
-    pub(crate) fn caches(&self, hints: &Hints) -> [CacheUse; 2] {
+    pub(crate) fn caches_now(&self, hints: &Hints) -> [CacheUse; 2] {
         let chunks = self.cache.lock().unwrap_or_else(PoisonError::into_inner).memory();
         let lists = self.cuts.lock().unwrap_or_else(PoisonError::into_inner).memory();
         [
@@ -433,18 +429,30 @@ impl Dataset {
     /// How a variable is cut into chunks; `None` for an ordinary variable.
     pub fn chunking(&self, var: VarId) -> Option<&Chunking> {
         let var = self.file_var(var).ok()?;
-        match self.chunked.as_ref()?.var(var)? {
+        match self.layout.get::<Chunked>()?.var(var)? {
             Ok(found) => Some(&found.chunking),
             Err(_) => None,
         }
     }
 
-    /// Fails when attributes that say how values are stored would change.
-    pub(crate) fn require_same_chunks(&self, changed: &Schema) -> Result<()> {
-        if self.chunked.is_none() {
+    /// Writes what ranks have put alone into chunked variables, which otherwise waits for the next collective read
+    /// or write, sync, redefinition or close. Collective.
+    pub fn complete_puts(&mut self) -> Result<()> {
+        // A burst buffer has taken it.
+        if self.layout.space() == crate::selection::Space::Log {
             return Ok(());
         }
-        let old = &self.header.schema;
+        match self.layout.get_mut::<Chunked>() {
+            Some(chunked) => chunked.complete_puts(&mut self.ground),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Chunked {
+    /// Fails when attributes that say how values are stored would change.
+    fn require_same(&self, ground: &Ground, changed: &Schema) -> Result<()> {
+        let old = &ground.header.schema;
         let same = old.vars.len() == changed.vars.len() && heap_of(old) == heap_of(changed);
         let pairs = old.vars.iter().zip(&changed.vars).enumerate();
         let is_other = |(a, b): (&Variable, &Variable)| {
@@ -457,55 +465,49 @@ impl Dataset {
             None => Ok(()),
             Some(var) => {
                 let why = "attributes that say how its values are stored cannot be changed";
-                Err(self.chunk_error(VarId(var), why.to_string()))
+                Err(ground.chunk_error(VarId(var), why.to_string()))
             }
         }
     }
 
-    /// Names and attributes have changed.
-    pub(crate) fn describe_chunks_again(&mut self) {
-        let Some(old) = self.chunked.take() else { return };
-        self.chunked = Chunked::of(&self.header, &self.base);
-        if let Some(chunked) = &mut self.chunked {
-            chunked.heap = old.heap;
-            chunked.files = old.files;
-            chunked.grown = old.grown;
-            chunked.begun = old.begun;
-            chunked.claimed = old.claimed;
-            chunked.deferred = old.deferred;
-            for (new, old) in chunked.vars.iter_mut().zip(old.vars) {
-                if let (Some(Ok(new)), Some(Ok(old))) = (new, old) {
-                    new.anchor.records = old.anchor.records;
-                    new.chain = old.chain;
-                }
+    /// The header is another one, of the same chunks.
+    fn describe_again(&mut self, ground: &mut Ground) {
+        let Some(anew) = Chunked::of(&ground.header, &ground.base) else { return };
+        ground.shown = Some(anew.schema.clone());
+        let old = std::mem::replace(self, *anew);
+        self.heap = old.heap;
+        self.files = old.files;
+        self.grown = old.grown;
+        (self.mending, self.claimed) = (old.mending, old.claimed);
+        self.deferred = old.deferred;
+        for (new, old) in self.vars.iter_mut().zip(old.vars) {
+            if let (Some(Ok(new)), Some(Ok(old))) = (new, old) {
+                new.anchor.records = old.anchor.records;
+                new.chain = old.chain;
             }
         }
     }
 
     /// The chunked variable of the file's number, if it is one.
-    pub(crate) fn chunked_var(&self, var: VarId) -> Result<Option<&ChunkedVar>> {
-        match self.chunked.as_ref().and_then(|chunked| chunked.var(var)) {
+    pub(crate) fn found(&self, ground: &Ground, var: VarId) -> Result<Option<&ChunkedVar>> {
+        match self.var(var) {
             None => Ok(None),
             Some(Ok(found)) => Ok(Some(found)),
-            Some(Err(why)) => Err(self.chunk_error(var, why.clone())),
+            Some(Err(why)) => Err(ground.chunk_error(var, why.clone())),
         }
-    }
-
-    /// Whether the variable of the file's number is a chunked one.
-    pub(crate) fn is_chunked(&self, var: VarId) -> bool {
-        self.chunked.as_ref().is_some_and(|chunked| chunked.var(var).is_some())
     }
 
     /// Fails if a chunk is larger than what may be held of one: what a file says is not believed.
-    pub(crate) fn require_chunk_memory(&self, id: VarId, var: &ChunkedVar) -> Result<()> {
-        match too_large(&var.chunking, self.base.hints.chunk_max) {
+    fn require_chunk_memory(&self, ground: &Ground, (id, var): (VarId, &ChunkedVar)) -> Result<()> {
+        match too_large(&var.chunking, ground.base.hints.chunk_max) {
             None => Ok(()),
-            Some(why) => Err(self.chunk_error(id, why)),
+            Some(why) => Err(ground.chunk_error(id, why)),
         }
     }
+}
 
+impl Ground {
     pub(crate) fn chunk_error(&self, var: VarId, why: String) -> Error {
-        let name = self.header.schema.variable(var).map_or("", |v| &*v.name);
-        Error::Chunked { path: self.base.path.clone(), var: name.to_string(), why }
+        Error::Chunked { path: self.base.path.clone(), var: self.name(var), why }
     }
 }

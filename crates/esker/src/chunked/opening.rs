@@ -8,8 +8,8 @@ use esker_format::VarId;
 use super::tables::Trouble;
 use super::{Chunked, ChunkedVar};
 use crate::base::{broadcast_parts, read_header};
-use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::ground::Ground;
 
 /// Heads of tables that are read at once, in bytes, and how far apart they may lie.
 const AT_ONCE: u64 = 1 << 20;
@@ -18,26 +18,22 @@ const APART: u64 = 4096;
 /// What was found of a table: where its first block is, or what is wrong.
 type Found = std::result::Result<u64, String>;
 
-impl Dataset {
+impl Chunked {
     /// Looks whether the table of every chunked variable was made for what the header says. One that was not
     /// cannot be read, and a dataset with such a one cannot be written: its chunks would be taken for
     /// free room. Collective.
-    pub(crate) fn compare_tables(&mut self) -> Result<()> {
-        if self.chunked.is_none() {
-            return Ok(());
-        }
-        let looked = self.base.by_root(|| self.look_at_tables())?;
-        let found = match self.base.comm.size() {
+    pub(crate) fn compare_tables(&mut self, ground: &Ground) -> Result<()> {
+        let looked = ground.base.by_root(|| self.look_at_tables(ground))?;
+        let found = match ground.base.comm.size() {
             1 => looked.unwrap_or_default(),
             _ => {
                 let parts = looked.map_or(Vec::new(), |found| to_parts(&found));
                 let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-                from_parts(&broadcast_parts(&*self.base.comm, &parts)?).ok_or(Error::Garbled)?
+                from_parts(&broadcast_parts(&*ground.base.comm, &parts)?).ok_or(Error::Garbled)?
             }
         };
-        let Some(chunked) = &mut self.chunked else { return Ok(()) };
         for (var, found) in found {
-            match (chunked.vars.get_mut(var.0), found) {
+            match (self.vars.get_mut(var.0), found) {
                 (Some(Some(Ok(known))), Ok(first)) => {
                     let chain = known.chain.get_mut();
                     chain.unwrap_or_else(PoisonError::into_inner).begins_at(first);
@@ -46,9 +42,9 @@ impl Dataset {
                 _ => return Err(Error::Garbled),
             }
         }
-        match chunked.vars.iter().position(|var| matches!(var, Some(Err(_)))) {
-            Some(bad) if self.base.writable => {
-                self.chunked_var(VarId(bad)).map(drop).map_err(|error| match error {
+        match self.vars.iter().position(|var| matches!(var, Some(Err(_)))) {
+            Some(bad) if ground.base.writable => {
+                self.found(ground, VarId(bad)).map(drop).map_err(|error| match error {
                     Error::Chunked { path, var, why } => {
                         let why = format!("the file cannot be written: {why}");
                         Error::Chunked { path, var, why }
@@ -62,11 +58,10 @@ impl Dataset {
 
     /// What the tables are, those that could be looked at. (What the system refuses is told when somebody asks for
     /// values.)
-    fn look_at_tables(&self) -> Result<Vec<(VarId, Found)>> {
-        let Some(chunked) = &self.chunked else { return Ok(Vec::new()) };
-        let Ok(tables) = self.tables_file(chunked) else { return Ok(Vec::new()) };
-        let heap = chunked.heap_in(&*tables);
-        let mut all: Vec<(VarId, &ChunkedVar)> = chunked.sound().collect();
+    fn look_at_tables(&self, ground: &Ground) -> Result<Vec<(VarId, Found)>> {
+        let Ok(tables) = self.tables_file(ground) else { return Ok(Vec::new()) };
+        let heap = self.heap_in(&*tables);
+        let mut all: Vec<(VarId, &ChunkedVar)> = self.sound().collect();
         let place = |var: &ChunkedVar| var.chain().head();
         all.sort_by_key(|(_, var)| place(var));
         let mut found = Vec::with_capacity(all.len());
@@ -90,7 +85,7 @@ impl Dataset {
             for (id, var) in now {
                 let at = (place(var).0 - start) as usize;
                 let read = bytes[..n].get(at..).unwrap_or_default();
-                let opened = match self.require_counted(var) {
+                let opened = match require_counted(ground, var) {
                     Ok(()) => var.chain().open(heap, read),
                     Err(why) => Err(Trouble::Damage(why)),
                 };
@@ -104,62 +99,32 @@ impl Dataset {
         Ok(found)
     }
 
-    /// Fails if the file counts fewer records than were written of a variable.
-    fn require_counted(&self, var: &ChunkedVar) -> std::result::Result<(), String> {
-        let written = var.anchor.records;
-        if !var.grid().has_records || written <= self.records {
-            return Ok(());
-        }
-        // A writer may have counted them since the header was read.
-        let now = read_header(&self.base.path, &*self.file).ok();
-        let now = now.and_then(|(header, _)| Some(header.records(self.file.len().ok()?)));
-        let counted = now.unwrap_or(self.records).max(self.records);
-        match written <= counted {
-            true => Ok(()),
-            false => Err(format!(
-                "{written} of its records were written, but the file counts {counted}: its header is \
-                 damaged"
-            )),
-        }
-    }
-
-    /// Fails for records that the file counts though nobody has begun to write them.
-    pub(crate) fn require_begun(&self, id: VarId, var: &ChunkedVar, records: u64) -> Result<()> {
-        let Some(chunked) = &self.chunked else { return Ok(()) };
-        // Those that are in logs alone are begun by a flush.
-        let records = match self.has_logs() {
-            true => records.min(self.counted()),
+    /// Fails for records that the file counts though nobody has begun to write them; `in_logs` if there may be some
+    /// that are in logs alone, which a flush begins.
+    pub(super) fn require_begun(
+        &self,
+        ground: &Ground,
+        (id, var): (VarId, &ChunkedVar),
+        records: u64,
+        in_logs: bool,
+    ) -> Result<()> {
+        let records = match in_logs || self.deferred_records() > 0 {
+            true => records.min(ground.counted()),
             false => records,
         };
-        if !var.grid().has_records || records <= chunked.begun {
+        if !var.grid().has_records || records <= ground.begun() {
             return Ok(());
         }
-        let (counted, begun) = (self.records, chunked.begun);
+        let (counted, begun) = (ground.records, ground.begun());
         let why = format!(
             "the file counts {counted} records, but no more than {begun} were ever begun: the number of \
              records is damaged"
         );
-        Err(self.chunk_error(id, why))
+        Err(ground.chunk_error(id, why))
     }
 
-    /// Whether there may be records in logs, or in this rank's memory, that the file does not count yet.
-    pub(super) fn has_logs(&self) -> bool {
-        let alone = self.chunked.as_ref().is_some_and(|chunked| chunked.deferred_records() > 0);
-        self.burst.is_some() || self.seen.is_some() || alone
-    }
-
-    /// Another program may have begun more records.
-    pub(crate) fn has_begun(&mut self, begun: u64) {
-        if let Some(chunked) = &mut self.chunked {
-            chunked.begun = chunked.begun.max(begun);
-        }
-    }
-}
-
-impl Chunked {
     /// What was found of the same file's tables when it was opened.
     pub(crate) fn know(&mut self, known: &Chunked) {
-        self.begun = self.begun.max(known.begun);
         for (own, known) in self.vars.iter_mut().zip(&known.vars) {
             match (own, known) {
                 (Some(own), Some(Err(why))) => *own = Err(why.clone()),
@@ -172,10 +137,24 @@ impl Chunked {
             }
         }
     }
+}
 
-    /// Records that were begun, as far as this rank knows.
-    pub(crate) fn begun(&self) -> u64 {
-        self.begun
+/// Fails if the file counts fewer records than were written of a variable.
+fn require_counted(ground: &Ground, var: &ChunkedVar) -> std::result::Result<(), String> {
+    let written = var.anchor.records;
+    if !var.grid().has_records || written <= ground.records {
+        return Ok(());
+    }
+    // A writer may have counted them since the header was read.
+    let now = read_header(&ground.base.path, &*ground.file).ok();
+    let now = now.and_then(|(header, _)| Some(header.records(ground.file.len().ok()?)));
+    let counted = now.unwrap_or(ground.records).max(ground.records);
+    match written <= counted {
+        true => Ok(()),
+        false => Err(format!(
+            "{written} of its records were written, but the file counts {counted}: its header is \
+             damaged"
+        )),
     }
 }
 

@@ -4,7 +4,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::{ChunkId, Chunked};
-use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::log::{View, Want};
 
@@ -16,6 +15,11 @@ pub(super) struct Overlay {
 }
 
 impl Overlay {
+    /// What lies over the chunks that a rank reads alone.
+    pub(super) fn new(view: &Arc<View>, records: u64) -> Overlay {
+        Overlay { view: view.clone(), records }
+    }
+
     /// A chunk as its reader sees it.
     pub(super) fn over(&self, chunked: &Chunked, id: ChunkId, values: &[u8]) -> Result<Vec<u8>> {
         let var = chunked.of_chunk(id)?;
@@ -67,14 +71,6 @@ fn rows(sides: &[Range<u64>], lens: &[u64], steps: &[u64], at: u64) -> Vec<Want>
         }
     }
     firsts.into_iter().map(|(from, at)| Want { from, to: from + row, at }).collect()
-}
-
-impl Dataset {
-    /// What lies over the chunks that this rank reads alone.
-    pub(super) fn overlay(&self) -> Result<Option<Overlay>> {
-        let view = self.log_view()?;
-        Ok(view.map(|view| Overlay { view, records: self.records }))
-    }
 }
 
 #[cfg(test)]

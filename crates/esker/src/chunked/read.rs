@@ -1,6 +1,6 @@
 //! Reading: chunks are decoded once, and what requests want is taken out of them.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock, PoisonError};
 use std::time::Instant;
 
 use esker_comm::Communicator;
@@ -8,14 +8,15 @@ use esker_comm::Communicator;
 use super::Chunked;
 use super::decode::Cache;
 use super::deferred::OwnPuts;
+use super::layout::Planned;
 use super::over::Overlay;
 use super::owners::{self, Assigned, Chunks};
-use super::wait::Planned;
+use crate::canonical::detach_extents;
 use crate::comb::Comb;
-use crate::dataset::Dataset;
-use crate::engine::detach_extents;
 use crate::error::{Error, Result};
 use crate::exchange::{self, Got, Source, Unit, Units};
+use crate::ground::Ground;
+use crate::log::View;
 use crate::plan::{Extent, Overlap, Sweep};
 use crate::report::{Report, Strategy};
 use crate::request::Request;
@@ -38,12 +39,15 @@ enum Over<'d> {
 impl Chunked {
     /// The chunks that extents touch, with the bytes that they have of each, by address.
     pub(crate) fn touched_by(&self, extents: &[Extent]) -> Vec<(u64, u64)> {
-        touched(self, extents)
+        touched(self, extents.iter())
     }
 }
 
 /// The chunks that requests touch, with the bytes that they want of each, by address.
-pub(super) fn touched(chunked: &Chunked, extents: &[Extent]) -> Vec<(u64, u64)> {
+pub(super) fn touched<'e>(
+    chunked: &Chunked,
+    extents: impl Iterator<Item = &'e Extent>,
+) -> Vec<(u64, u64)> {
     let mut units: Vec<(u64, u64)> = Vec::new();
     let (mut start, mut end) = (0, 0);
     let mut add = |mut at: u64, mut len: u64| {
@@ -87,7 +91,7 @@ pub(super) fn touched(chunked: &Chunked, extents: &[Extent]) -> Vec<(u64, u64)> 
     units
 }
 
-impl Dataset {
+impl Ground {
     /// Threads that a rank may use for its chunks.
     pub(super) fn chunk_threads(&self) -> usize {
         static CORES: OnceLock<usize> = OnceLock::new();
@@ -104,35 +108,41 @@ impl Dataset {
         Ok(usize::try_from(cores / assigned.owners.max(1)).unwrap_or(usize::MAX).max(1))
     }
 
+    /// The weight of what a rank owns already.
+    pub(super) fn penalty(&self) -> f64 {
+        self.base.hints.chunk_penalty as f64 / 100.0
+    }
+}
+
+impl Chunked {
     /// Forgets decoded chunks.
-    pub(crate) fn forget_chunks(&mut self) {
-        if let Some(chunked) = &mut self.chunked {
-            *chunked.cache.get_mut().unwrap_or_else(PoisonError::into_inner) = Cache::default();
-            // Reads in the background begin anew, too.
-            self.reading = Mutex::default();
-        }
+    pub(crate) fn forget_chunks(&mut self, ground: &mut Ground) {
+        *self.cache.get_mut().unwrap_or_else(PoisonError::into_inner) = Cache::default();
+        // Reads in the background begin anew, too.
+        ground.generation += 1;
     }
 
-    /// Reads requests of chunked variables, by this rank alone.
-    pub(crate) fn read_chunked(
+    /// Reads requests by this rank alone; `over` is what logs have to tell.
+    pub(super) fn read_by_itself(
         &self,
+        ground: &Ground,
         requests: &mut [Request<'_>],
+        over: Option<&Arc<View>>,
         report: &mut Report,
     ) -> Result<()> {
-        let Some(chunked) = &self.chunked else { return Ok(()) };
         let extents = detach_extents(requests);
-        let planned = chunked.plan(&extents);
+        let planned = self.plan(&extents);
         planned.count(report);
-        let overlay = match OwnPuts::of(&chunked.deferred) {
+        let overlay = match OwnPuts::of(&self.deferred) {
             Some(own) => Some(Over::Own(own)),
-            None => self.overlay()?.map(Over::Logs),
+            None => over.map(|view| Over::Logs(Overlay::new(view, ground.records))),
         };
-        self.read_own(chunked, &planned, (true, overlay), requests, report)
+        self.read_own(ground, &planned, (true, overlay), requests, report)
     }
 
     fn read_own(
         &self,
-        chunked: &Chunked,
+        ground: &Ground,
         Planned { plan, units, .. }: &Planned<'_>,
         (keep, overlay): (bool, Option<Over<'_>>),
         requests: &mut [Request<'_>],
@@ -147,21 +157,21 @@ impl Dataset {
         while !rest.is_empty() {
             let mut held = 0;
             let fits = |(unit, _): &&(u64, u64)| {
-                let bytes = chunked.space.chunk_at(*unit).map_or(0, |(_, _, bytes)| bytes);
+                let bytes = self.space.chunk_at(*unit).map_or(0, |(_, _, bytes)| bytes);
                 let first = held == 0;
                 held += bytes;
                 first || held <= BATCH
             };
             let now: Vec<u64> = rest.iter().take_while(fits).map(|(unit, _)| *unit).collect();
             rest = &rest[now.len()..];
-            let decoded = self.decode_all(chunked, &now, (self.chunk_threads(), keep), report)?;
+            let decoded = self.decode_all(ground, &now, (ground.chunk_threads(), keep), report)?;
             let clock = Instant::now();
             for (unit, values) in now.iter().zip(&decoded) {
                 let end = unit + values.len() as u64;
                 let taken = sweep.take_together(*unit, end, Overlap::Shared);
-                let over = match (&overlay, &mut own, chunked.space.chunk_at(*unit)) {
+                let over = match (&overlay, &mut own, self.space.chunk_at(*unit)) {
                     (Some(Over::Logs(logs)), _, Some((id, _, _))) => {
-                        Some(logs.over(chunked, id, values)?)
+                        Some(logs.over(self, id, values)?)
                     }
                     (_, Some((puts, sweep)), _) => puts.over(sweep, *unit, values)?,
                     _ => None,
@@ -172,7 +182,7 @@ impl Dataset {
             report.phases.convert += clock.elapsed();
             let memory = decoded.iter().map(|values| values.len() as u64).sum();
             report.peak_memory = report.peak_memory.max(memory);
-            decoded.into_iter().for_each(|values| chunked.give_buffer(values));
+            decoded.into_iter().for_each(|values| self.give_buffer(values));
         }
         Ok(())
     }
@@ -180,35 +190,36 @@ impl Dataset {
     /// Reads requests of chunked variables together with all other ranks. Collective.
     pub(super) fn read_shared(
         &self,
+        ground: &Ground,
         planned: &Planned<'_>,
         requests: &mut [Request<'_>],
         together: &ForUnits,
         report: &mut Report,
     ) -> Result<()> {
-        let Some(chunked) = self.chunked.as_ref().filter(|_| together.wanted > 0) else {
+        if together.wanted == 0 {
             return Ok(());
-        };
-        let comm = &*self.base.comm;
+        }
+        let comm = &*ground.base.comm;
         // Little in vain, compared with what whoever wants most has to get.
         if comm.size() == 1 || together.vain.saturating_mul(IN_VAIN) < together.wanted {
             report.read_strategy = Strategy::Direct;
-            let (whole, wanted) = planned.whole_and_wanted(chunked);
+            let (whole, wanted) = planned.whole_and_wanted(self);
             let keep = wanted < whole;
-            let outcome = self.read_own(chunked, planned, (keep, None), requests, report);
-            return self.base.agree(outcome);
+            let outcome = self.read_own(ground, planned, (keep, None), requests, report);
+            return ground.base.agree(outcome);
         }
         let Planned { plan, units, .. } = planned;
         let accesses = together.read.saturating_mul(comm.size() as u64);
         report.read_strategy = Strategy::Exchanged;
         let clock = Instant::now();
-        let weights = (self.base.hints.chunk_buffer, self.penalty());
-        let assigned = owners::assign(comm, &chunked.space, units, accesses, weights)?;
+        let weights = (ground.base.hints.chunk_buffer, ground.penalty());
+        let assigned = owners::assign(comm, &self.space, units, accesses, weights)?;
         report.phases.agree += clock.elapsed();
         let mut source = Decoding {
-            dataset: self,
-            chunked,
-            chunks: Chunks::new(&chunked.space, &assigned, units),
-            threads: self.owner_threads(&assigned)?,
+            ground,
+            chunked: self,
+            chunks: Chunks::new(&self.space, &assigned, units),
+            threads: ground.owner_threads(&assigned)?,
             // What all ranks together have read, nobody is likely to ask for again.
             keep: !assigned.whole,
             held: 0,
@@ -216,18 +227,13 @@ impl Dataset {
         };
         exchange::read(comm, plan, &mut source, requests, report)?;
         report.rounds += assigned.rounds;
-        self.base.agree(source.failed.map_or(Ok(()), Err))
-    }
-
-    /// The weight of what a rank owns already.
-    pub(super) fn penalty(&self) -> f64 {
-        self.base.hints.chunk_penalty as f64 / 100.0
+        ground.base.agree(source.failed.map_or(Ok(()), Err))
     }
 }
 
 /// Chunks that their owners decode for all.
 struct Decoding<'d> {
-    dataset: &'d Dataset,
+    ground: &'d Ground,
     chunked: &'d Chunked,
     chunks: Chunks<'d>,
     threads: usize,
@@ -274,9 +280,9 @@ impl Source for Decoding<'_> {
             let count = how_many(rest, self.threads, |chunk| self.chunks.bytes_of(chunk));
             let (now, later) = rest.split_at(count);
             rest = later;
-            let (dataset, how) = (self.dataset, (self.threads, self.keep));
+            let how = (self.threads, self.keep);
             let values =
-                dataset.decode_all(self.chunked, now, how, report).unwrap_or_else(|error| {
+                self.chunked.decode_all(self.ground, now, how, report).unwrap_or_else(|error| {
                     // The askers get some bytes all the same, and the error at the end.
                     self.failed.get_or_insert(error);
                     Vec::new()

@@ -1,34 +1,34 @@
 //! More room for chunks before the records of traditional variables.
 
+use esker_comm::CommunicatorExt;
 use esker_format::{Header, NumRecs};
 
 use super::define::physical;
 use super::{Chunked, Fresh, Placing};
 use crate::commit::{self, New};
-use crate::dataset::Dataset;
 use crate::define::Before;
 use crate::error::{Error, Result};
+use crate::ground::Ground;
 
-impl Dataset {
+impl Chunked {
     /// Moves the records of traditional variables away so that the heap can become `needed` bytes
     /// long, and half as long again as it could until now: then all moves together cost what the data
     /// do. A new file takes the place of the old one, which is whole until then. Collective.
-    pub(super) fn make_room(&mut self, needed: u64) -> Result<()> {
-        self.sync_records()?;
+    pub(super) fn make_room(&mut self, ground: &mut Ground, needed: u64) -> Result<()> {
+        self.agree_on_records(ground)?;
         // What is being read may move.
-        self.io.drain();
-        self.settle_end()?;
-        let mut base = self.base.clone();
-        let records = self.records;
-        let mut before = Before::new(self.file.clone(), &self.header, records);
-        let Some(chunked) = self.chunked.take() else { return Ok(()) };
-        before.lock = self.lock.take();
-        let room = chunked.heap.limit.map_or(needed, |limit| needed.max(limit + limit / 2));
+        ground.io.drain();
+        self.settle_end(ground)?;
+        let mut base = ground.base.clone();
+        let records = ground.records;
+        let mut before = Before::new(ground.file.clone(), &ground.header, records);
+        before.lock = ground.lock.take();
+        before.heap = (self.heap.begin, self.heap.end.unwrap_or(0));
+        let room = self.heap.limit.map_or(needed, |limit| needed.max(limit + limit / 2));
         base.hints.chunk_room = Some(room);
-        before.chunked = Some(chunked);
-        let moved = before.chunked.as_deref().map_or(Err(Error::Garbled), |chunked| {
-            let known = (&before.header, Some(chunked), records);
-            let placing = physical(&base, &chunked.schema, Some(known), Fresh::default())?;
+        let known = (&before.header, Some(&*self), records);
+        let moved = physical(&base, &self.schema, Some(known), Fresh::default());
+        let moved = moved.and_then(|placing| {
             let placing = placing.ok_or(Error::Garbled)?;
             let Placing { schema, layout, .. } = &placing;
             let (schema, layout) = (schema.clone(), layout.clone());
@@ -44,18 +44,30 @@ impl Dataset {
         let (committed, header, heap) = match moved {
             Ok(moved) => moved,
             Err(error) => {
-                (self.chunked, self.lock) = (before.chunked, before.lock);
+                ground.lock = before.lock;
                 return Err(error);
             }
         };
-        self.lock = committed.lock.or(before.lock);
-        self.file_moved(committed.file, committed.renamed, header);
-        let (mending, claimed) =
-            before.chunked.map_or((false, false), |chunked| (chunked.mending, chunked.claimed));
-        self.chunked = Chunked::of(&self.header, &self.base);
-        if let Some(chunked) = &mut self.chunked {
-            (chunked.heap, chunked.mending, chunked.claimed) = (heap, mending, claimed);
-        }
+        ground.lock = committed.lock.or(before.lock);
+        ground.file_moved(committed.file, committed.renamed, header);
+        let Some(anew) = Chunked::of(&ground.header, &ground.base) else { return Ok(()) };
+        ground.shown = Some(anew.schema.clone());
+        let old = std::mem::replace(self, *anew);
+        (self.heap, self.grown) = (heap, old.grown);
+        (self.mending, self.claimed) = (old.mending, old.claimed);
+        self.keep_records(&old);
         Ok(())
+    }
+
+    /// Makes the records that any rank has made everyone's. Collective.
+    fn agree_on_records(&mut self, ground: &mut Ground) -> Result<()> {
+        if ground.base.comm.size() == 1 {
+            return Ok(());
+        }
+        let records = ground.base.comm.max_u64(ground.records)?;
+        if NumRecs::Count(records) != ground.header.numrecs {
+            self.forget_uncounted(ground)?;
+        }
+        ground.grow_together(records)
     }
 }

@@ -6,63 +6,62 @@ use esker_format::VarId;
 use esker_format::chunked::Grid;
 
 use super::{ChunkId, Chunked, ChunkedVar};
-use crate::dataset::Dataset;
 use crate::error::{Error, Result, SelectionError};
+use crate::ground::Ground;
+use crate::layout::Asked;
 use crate::log::Memo;
 use crate::plan::{Extent, SharedRuns};
-use crate::selection::{Checked, Purpose, Selection, whole_records};
+use crate::selection::{Checked, Purpose, Space, whole_records};
 
-impl Dataset {
+impl Chunked {
     /// Checks a selection of a chunked variable and finds its addresses.
-    pub(crate) fn check_chunked(
-        &self,
-        id: VarId,
-        var: &ChunkedVar,
-        selection: &Selection,
-        purpose: Purpose,
-    ) -> Result<Checked> {
-        self.require_chunk_memory(id, var)?;
+    pub(super) fn check_in_chunks(&self, ground: &Ground, asked: Asked<'_>) -> Result<Checked> {
+        let Asked { var: id, selection, purpose, space } = asked;
+        let Some(var) = self.found(ground, id)? else { return Err(Error::Garbled) };
+        self.require_chunk_memory(ground, (id, var))?;
         let grid = var.grid();
-        let Some(chunked) = &self.chunked else { return Err(Error::Garbled) };
-        if purpose != Purpose::Read && self.appends() {
-            return self.check_chunked_for_log(chunked, id, grid, selection, purpose);
+        let in_logs = space == Space::Log;
+        if purpose != Purpose::Read && in_logs {
+            return self.check_for_log(ground, grid, asked);
         }
         // With several records in a chunk, what a list is depends on its record.
         let alike = !grid.has_records || grid.group_records() == 1;
         let list = selection.slabs().filter(|slabs| alike && Memo::is_for(slabs));
         let list = list.map(|slabs| (slabs, frame(grid)));
         if let Some((slabs, frame)) = &list
-            && let Some(found) = chunked.cuts().find(slabs, frame, self.base.hints.cache)
-            && let Some(checked) = self.cut_before(chunked, id, grid, purpose, found)
+            && let Some(found) = self.cuts().find(slabs, frame, ground.base.hints.cache)
+            && let Some(checked) = self.cut_before(ground, (id, grid), purpose, found)
         {
-            self.require_begun_for(id, var, checked.records, purpose)?;
+            self.require_begun_for(ground, (id, var), checked.records, (purpose, in_logs))?;
             return Ok(checked);
         }
-        let name = || self.header.schema.variable(id).map_or("", |v| &*v.name).to_string();
-        let refuse =
-            |source| Error::Selection { path: self.base.path.clone(), var: name(), source };
+        let refuse = |source| {
+            let (path, var) = (ground.base.path.clone(), ground.name(id));
+            Error::Selection { path, var, source }
+        };
         let mut shape = grid.dims.clone();
-        let mut records = self.numrecs();
+        let known = self.records_known(ground);
+        let mut records = known;
         if let (true, Purpose::Write { elements }) = (grid.has_records, purpose) {
             records = match selection.is_all() {
                 true => whole_records(&shape[1..], elements).map_err(refuse)?,
-                false => self.header.schema.version.max_count(),
+                false => ground.header.schema.version.max_count(),
             };
         }
         if grid.has_records {
             shape[0] = records;
         }
         let dim_name = |d: usize| {
-            let dim = var.anchor.dims.get(d).and_then(|id| self.header.schema.dims.at(id.0));
+            let dim = var.anchor.dims.get(d).and_then(|id| ground.header.schema.dims.at(id.0));
             dim.map_or(String::new(), |dim| dim.name.to_string())
         };
         let mut extent = Extent::new(grid.size);
         let (mut elements, mut needed) = (0u64, 0);
         let is_read = matches!(purpose, Purpose::Read);
-        let begun = match self.has_logs() {
+        let begun = match in_logs || self.deferred_records() > 0 {
             // What is in logs alone is begun by a flush.
-            true => chunked.begun().max(self.numrecs()),
-            false => chunked.begun(),
+            true => ground.begun().max(known),
+            false => ground.begun(),
         };
         let cut = selection.each_within(&shape, dim_name, |slab, product| {
             if grid.has_records {
@@ -73,19 +72,19 @@ impl Dataset {
                 // Before so many chunks are looked at one by one.
                 return Err(SelectionError::TooLarge);
             }
-            let placed = chunked.space.cut(id, grid, &slab, elements, &mut extent);
+            let placed = self.space.cut(id, grid, &slab, elements, &mut extent);
             placed.ok_or(SelectionError::TooLarge)?;
             elements = elements.checked_add(product).ok_or(SelectionError::TooLarge)?;
             Ok(())
         });
-        self.require_begun_for(id, var, needed, purpose)?;
+        self.require_begun_for(ground, (id, var), needed, (purpose, in_logs))?;
         cut.map_err(|source| {
             refuse(match source {
                 // What there is of records, not what there may be.
                 SelectionError::OutOfBounds { dim, start, count, stride, .. }
                     if grid.has_records && dim == dim_name(0) =>
                 {
-                    let len = self.numrecs();
+                    let len = known;
                     SelectionError::OutOfBounds { dim, len, start, count, stride }
                 }
                 other => other,
@@ -97,31 +96,26 @@ impl Dataset {
         extent.finish();
         if let Some((slabs, frame)) = &list
             && let Some(record) = Memo::record_of(slabs, frame)
-            && let Some(base) = chunked.space.begin(id, grid, record)
+            && let Some(base) = self.space.begin(id, grid, record)
             && let Some(shared) = extent.share(base, grid.bytes)
         {
-            let memory = (shared.memory(), self.base.hints.cache);
-            chunked.cuts().keep(slabs, frame, &shared, memory);
+            let memory = (shared.memory(), ground.base.hints.cache);
+            self.cuts().keep(slabs, frame, &shared, memory);
         }
         let (parts, gaps, whole_records) = (None, Vec::new(), None);
-        Ok(Checked { elements, records: needed, extent, whole_records, parts, gaps })
+        let space = Space::Own;
+        Ok(Checked { elements, records: needed, extent, whole_records, parts, gaps, space })
     }
 
     /// Checks what is to be appended to a log, which numbers elements as if there were no chunks.
-    fn check_chunked_for_log(
-        &self,
-        chunked: &Chunked,
-        id: VarId,
-        grid: &Grid,
-        selection: &Selection,
-        purpose: Purpose,
-    ) -> Result<Checked> {
-        let variable = chunked.schema.variable(id).ok_or(Error::Garbled)?;
-        let checked = selection.check_for_log(&self.header, variable, self.records, purpose);
+    fn check_for_log(&self, ground: &Ground, grid: &Grid, asked: Asked<'_>) -> Result<Checked> {
+        let Asked { var: id, selection, purpose, .. } = asked;
+        let variable = self.schema.variable(id).ok_or(Error::Garbled)?;
+        let checked = selection.check_for_log(&ground.header, variable, ground.records, purpose);
         // What is flushed needs addresses.
         let last = |checked: &Checked| {
             let number = grid.chunks(checked.records).saturating_sub(1);
-            chunked.space.address(ChunkId { var: id, number }).is_some()
+            self.space.address(ChunkId { var: id, number }).is_some()
                 && checked.elements <= i64::MAX as u64 / grid.size
         };
         let checked = checked.and_then(|checked| match checked.elements == 0 || last(&checked) {
@@ -130,20 +124,20 @@ impl Dataset {
         });
         checked.map_err(|source| {
             let var = variable.name.to_string();
-            Error::Selection { path: self.base.path.clone(), var, source }
+            Error::Selection { path: ground.base.path.clone(), var, source }
         })
     }
 
     /// Fails for a read of records that nobody has begun to write.
     fn require_begun_for(
         &self,
-        id: VarId,
-        var: &ChunkedVar,
+        ground: &Ground,
+        var: (VarId, &ChunkedVar),
         records: u64,
-        purpose: Purpose,
+        (purpose, in_logs): (Purpose, bool),
     ) -> Result<()> {
         match purpose {
-            Purpose::Read => self.require_begun(id, var, records),
+            Purpose::Read => self.require_begun(ground, var, records, in_logs),
             Purpose::Write { .. } => Ok(()),
         }
     }
@@ -152,30 +146,35 @@ impl Dataset {
     /// `None` if it has to be looked at because it is beyond what there is.
     fn cut_before(
         &self,
-        chunked: &Chunked,
-        id: VarId,
-        grid: &Grid,
+        ground: &Ground,
+        (id, grid): (VarId, &Grid),
         purpose: Purpose,
         (shared, record): (Arc<SharedRuns>, u64),
     ) -> Option<Checked> {
         let most = match purpose {
-            Purpose::Read => self.numrecs(),
-            Purpose::Write { .. } => self.header.schema.version.max_count(),
+            Purpose::Read => self.records_known(ground),
+            Purpose::Write { .. } => ground.header.schema.version.max_count(),
         };
         let records = match grid.has_records {
             false => 0,
             true => record.checked_add(1).filter(|records| *records <= most)?,
         };
-        let base = chunked.space.begin(id, grid, record)?;
+        let base = self.space.begin(id, grid, record)?;
         base.checked_add(shared.end()).filter(|end| *end <= i64::MAX as u64)?;
         let elements = shared.bytes() / grid.size;
         let extent = Extent::of_shared(shared, base, grid.size);
         let (parts, gaps, whole_records) = (None, Vec::new(), None);
-        Some(Checked { elements, records, extent, whole_records, parts, gaps })
+        let space = Space::Own;
+        Some(Checked { elements, records, extent, whole_records, parts, gaps, space })
     }
 }
 
 impl Chunked {
+    /// Records that there are, with those that this rank alone knows of.
+    pub(super) fn records_known(&self, ground: &Ground) -> u64 {
+        ground.records.max(self.deferred_records())
+    }
+
     fn cuts(&self) -> MutexGuard<'_, Memo<SharedRuns>> {
         self.cuts.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -2,40 +2,40 @@
 
 use esker_format::chunked::{WRITER_LEN, put_writer, writer_field, writer_of};
 
-use crate::dataset::Dataset;
+use super::Chunked;
 use crate::error::{Error, Result};
+use crate::ground::Ground;
 use crate::writer;
 
-impl Dataset {
+impl Chunked {
     /// Says in the header that these ranks write, unless they have. Collective, before the first change of a
     /// table.
-    pub(crate) fn claim_writing(&mut self) -> Result<()> {
-        if self.chunked.as_ref().is_none_or(|chunked| chunked.claimed) {
+    pub(crate) fn claim_writing(&mut self, ground: &mut Ground) -> Result<()> {
+        if self.claimed {
             return Ok(());
         }
-        let token = writer::token(&self.base)?;
-        self.base.by_root(|| {
-            self.require_sole()?;
-            match self.writer_at() {
-                Some(at) => Ok(self.file.write_at(at, &token)?),
+        let token = writer::token(&ground.base)?;
+        ground.base.by_root(|| {
+            self.require_sole(ground)?;
+            match self.writer_at(ground) {
+                Some(at) => Ok(ground.file.write_at(at, &token)?),
                 None => Ok(()),
             }
         })?;
-        put_writer(&mut self.header.schema, &token).map_err(|e| self.base.schema_error(e))?;
-        if let Some(chunked) = &mut self.chunked {
-            chunked.claimed = true;
-        }
+        put_writer(&mut ground.header.schema, &token).map_err(|e| ground.base.schema_error(e))?;
+        self.claimed = true;
         Ok(())
     }
 
     /// Fails if another program has written to the file since it was opened here, or since this one wrote.
     /// On rank 0, before anything of the tables is changed.
-    pub(crate) fn require_sole(&self) -> Result<()> {
-        let (Some(at), Some(known)) = (self.writer_at(), writer_of(&self.header.schema)) else {
+    pub(crate) fn require_sole(&self, ground: &Ground) -> Result<()> {
+        let (Some(at), Some(known)) = (self.writer_at(ground), writer_of(&ground.header.schema))
+        else {
             return Ok(());
         };
         let mut found = [0; WRITER_LEN];
-        let n = self.file.read_at(at, &mut found)?;
+        let n = ground.file.read_at(at, &mut found)?;
         if found[..n] == known {
             return Ok(());
         }
@@ -44,11 +44,10 @@ impl Dataset {
              at a time: open it again",
             writer::who(Some(found))
         );
-        Err(Error::Writers { path: self.base.path.clone(), why })
+        Err(Error::Writers { path: ground.base.path.clone(), why })
     }
 
-    fn writer_at(&self) -> Option<u64> {
-        let chunked = self.chunked.as_ref()?;
-        *chunked.writer_at.get_or_init(|| writer_field(&self.header))
+    fn writer_at(&self, ground: &Ground) -> Option<u64> {
+        *self.writer_at.get_or_init(|| writer_field(&ground.header))
     }
 }

@@ -13,6 +13,8 @@ use super::tables::{self, HeapFile, Trouble};
 use super::{Chunked, ChunkedVar};
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
+use crate::ground::Ground;
+use crate::selection::Space;
 
 /// Where a chunk is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,27 +117,42 @@ impl Chunked {
     }
 }
 
-impl Dataset {
+impl Chunked {
     /// The file that the tables are in.
-    pub(crate) fn tables_file(&self, chunked: &Chunked) -> Result<Arc<dyn File>> {
-        match &chunked.files {
-            None => Ok(self.file.clone()),
+    pub(crate) fn tables_file(&self, ground: &Ground) -> Result<Arc<dyn File>> {
+        match &self.files {
+            None => Ok(ground.file.clone()),
             Some(files) => files.tables(),
         }
     }
 
     /// The same for a variable, which an error names.
-    pub(super) fn tables_of(&self, chunked: &Chunked, var: VarId) -> Result<Arc<dyn File>> {
-        self.tables_file(chunked).map_err(|error| match error {
-            Error::Store(error) if !is_absent(&error) => self.trouble(var, Trouble::Store(error)),
-            error => self.chunk_error(var, format!("its chunk table cannot be read: {error}")),
+    pub(super) fn tables_of(&self, ground: &Ground, var: VarId) -> Result<Arc<dyn File>> {
+        self.tables_file(ground).map_err(|error| match error {
+            Error::Store(error) if !is_absent(&error) => ground.trouble(var, Trouble::Store(error)),
+            error => ground.chunk_error(var, format!("its chunk table cannot be read: {error}")),
         })
     }
+}
 
+impl Ground {
+    /// An error of the heap as one of a variable.
+    pub(super) fn trouble(&self, var: VarId, trouble: Trouble) -> Error {
+        match trouble {
+            Trouble::Store(mut error) => {
+                error.action = format!("{} of chunked variable {:?}", error.action, self.name(var));
+                error.into()
+            }
+            Trouble::Damage(why) => self.chunk_error(var, why),
+        }
+    }
+}
+
+impl Dataset {
     /// Where the file of this number is that [`StoredChunk`]s may be in.
     pub fn chunk_file(&self, number: u32) -> Option<PathBuf> {
-        match (number, &self.chunked.as_ref()?.files) {
-            (0, _) => Some(self.base.path.clone()),
+        match (number, &self.layout.get::<Chunked>()?.files) {
+            (0, _) => Some(self.ground.base.path.clone()),
             (_, Some(files)) => Some(files.data_path(number)),
             (_, None) => None,
         }
@@ -144,34 +161,22 @@ impl Dataset {
     /// The length of the file of this number that chunks of the variable are said to be in.
     pub fn chunk_file_len(&self, var: VarId, number: u32) -> Result<u64> {
         let id = self.file_var(var)?;
-        let files = self.chunked.as_ref().and_then(|chunked| chunked.files.as_ref());
+        let files = self.layout.get::<Chunked>().and_then(|chunked| chunked.files.as_ref());
         match (number, files) {
             (0, _) => self.file_len(),
             (_, Some(files)) => {
-                files.data_len(number, "a chunk").map_err(|trouble| self.trouble(id, trouble))
+                files.data_len(number, "a chunk").map_err(|t| self.ground.trouble(id, t))
             }
             (_, None) => {
                 let why = format!("a chunk is said to be in file {number}, which is not here");
-                Err(self.chunk_error(id, why))
+                Err(self.ground.chunk_error(id, why))
             }
         }
     }
 
     /// Whether any variable is a chunked one.
     pub fn has_chunked_variables(&self) -> bool {
-        self.chunked.is_some()
-    }
-
-    /// An error of the heap as one of a variable.
-    pub(crate) fn trouble(&self, var: VarId, trouble: Trouble) -> Error {
-        match trouble {
-            Trouble::Store(mut error) => {
-                let name = self.header.schema.variable(var).map_or("", |v| &*v.name);
-                error.action = format!("{} of chunked variable {name:?}", error.action);
-                error.into()
-            }
-            Trouble::Damage(why) => self.chunk_error(var, why),
-        }
+        self.layout.get::<Chunked>().is_some()
     }
 
     /// Calls `each` with the index (in each dimension) and the place of every chunk of a variable
@@ -185,27 +190,31 @@ impl Dataset {
         mut each: impl FnMut(&[u64], StoredChunk) -> Result<()>,
     ) -> Result<()> {
         let id = self.file_var(var)?;
-        let (Some(found), Some(chunked)) = (self.chunked_var(id)?, self.chunked.as_ref()) else {
-            return Err(self.chunk_error(id, "it has no chunks".to_string()));
+        let ground = &self.ground;
+        let chunked = self.layout.get::<Chunked>();
+        let found = chunked.map_or(Ok(None), |chunked| chunked.found(ground, id))?;
+        let (Some(found), Some(chunked)) = (found, chunked) else {
+            return Err(ground.chunk_error(id, "it has no chunks".to_string()));
         };
         const AT_ONCE: u64 = 16 * 1024;
-        self.require_begun(id, found, self.records)?;
-        let tables = self.tables_of(chunked, id)?;
+        let in_logs = self.layout.space() == Space::Log;
+        chunked.require_begun(ground, (id, found), ground.records, in_logs)?;
+        let tables = chunked.tables_of(ground, id)?;
         let heap = chunked.heap_in(&*tables);
-        let all = chunked.chunks(found, self.records);
+        let all = chunked.chunks(found, ground.records);
         let (mut stored, mut values) = (Vec::new(), Vec::new());
         let mut scratch = chunked.take_scratch();
         let mut first = 0;
         while first < all {
             let numbers: Vec<u64> = (first..all.min(first + AT_ONCE)).collect();
             first += numbers.len() as u64;
-            let entries = found.entries(heap, &numbers).map_err(|t| self.trouble(id, t))?;
+            let entries = found.entries(heap, &numbers).map_err(|t| ground.trouble(id, t))?;
             for (number, entry) in numbers.iter().zip(&entries) {
                 let Some(entry) = entry else { continue };
                 if verify {
                     let memory = (&mut stored, &mut scratch);
                     let decoded = found.decode(heap, *number, entry, &mut values, memory);
-                    decoded.map_err(|t| self.trouble(id, t))?;
+                    decoded.map_err(|t| ground.trouble(id, t))?;
                 }
                 let Entry { size, crc32c, mask, file, .. } = *entry;
                 let offset = heap.byte(entry);

@@ -7,25 +7,28 @@ use std::time::{Duration, Instant};
 
 use esker_comm::{Communicator, CommunicatorExt, Message};
 use esker_format::chunked::Entry;
-use esker_format::{RangeReport, VarId};
+use esker_format::{RangeReport, Values, VarId};
 use esker_store::File;
 
 use super::encode::{Batch, Encoded, Encoder, Failed, Round};
 use super::files::Own;
 use super::heap::{Heap, room_for};
+use super::layout::Planned;
 use super::owners::{self, Assigned, Chunks};
 use super::tables::HeapFile;
-use super::wait::Planned;
 use super::{ChunkId, Chunked};
-use crate::dataset::Dataset;
-use crate::engine::detach_extents;
+use crate::canonical::detach_extents;
 use crate::error::{Error, Result};
 use crate::exchange::{self, Sink, Unit, Units, With};
+use crate::ground::Ground;
 use crate::hints::Rewrite;
+use crate::layout::{Asked, Wait, together};
+use crate::memory::{Lent, MemoryLayout};
 use crate::notes::Notes;
 use crate::plan::{Plan, Sweep};
 use crate::report::{Report, Strategy, Tally};
-use crate::request::Request;
+use crate::request::{Direction, Request, RequestId};
+use crate::selection::{Purpose, Selection, Space};
 use crate::strategy::ForUnits;
 
 /// Stored chunks that are written at once, in bytes, where they lie side by side.
@@ -49,6 +52,8 @@ struct Touched<'u> {
     units: &'u [(u64, u64)],
     accesses: u64,
     records: bool,
+    /// Records that there were before.
+    existing: u64,
 }
 
 /// Where new chunks go: the heap, or the file that this rank's chunks go to.
@@ -65,10 +70,11 @@ enum Written {
     NoRoom(u64),
 }
 
-impl Dataset {
+impl Chunked {
     /// Writes requests of chunked variables together with all other ranks, which have the same records. Collective.
-    pub(super) fn write_chunked(
+    pub(super) fn write_planned(
         &mut self,
+        ground: &mut Ground,
         puts: &mut [Request<'_>],
         Planned { plan, units, .. }: &Planned<'_>,
         together: &ForUnits,
@@ -77,111 +83,107 @@ impl Dataset {
         if together.written == 0 {
             return Ok(());
         }
-        let mut existing = self.records;
+        let mut existing = ground.records;
         let mut records = together.records.max(existing);
-        let mending = self.chunked.as_ref().is_some_and(|chunked| chunked.mending);
+        let mending = self.mending;
         if mending {
-            (records, existing) = (self.counted(), self.counted());
+            (records, existing) = (ground.counted(), ground.counted());
         }
-        let accesses = together.written.saturating_mul(self.base.comm.size() as u64);
-        let touched = Touched { units, accesses, records: together.records > 0 };
+        let accesses = together.written.saturating_mul(ground.base.comm.size() as u64);
+        let touched = Touched { units, accesses, records: together.records > 0, existing };
         let placed = loop {
-            let begun = self.begin_records(records);
-            match self.write_units(plan, touched, existing, puts, begun, report)? {
+            let begun = ground.begin_records(records);
+            match self.write_units(ground, plan, touched, puts, begun, report)? {
                 Written::Placed(placed) => break placed,
-                Written::NoRoom(needed) => self.make_room(needed)?,
+                Written::NoRoom(needed) => self.make_room(ground, needed)?,
             }
             // Values are looked at again.
             puts.iter_mut().for_each(|put| put.range = RangeReport::default());
         };
         let clock = Instant::now();
-        if records > existing && self.fills_records() {
-            let filled = self.fill_share(existing, records, None);
-            if let Err(error) = self.base.agree(filled) {
-                if let Some(chunked) = &mut self.chunked {
-                    chunked.heap.give_back(&placed);
-                }
+        if records > existing && ground.fills_records() {
+            let filled = ground.fill_share(existing, records, None);
+            if let Err(error) = ground.base.agree(filled) {
+                self.heap.give_back(&placed);
                 return Err(error);
             }
         }
-        self.commit_chunks(&placed)?;
+        self.commit_chunks(ground, &placed)?;
         report.phases.agree += clock.elapsed();
         if mending {
             return Ok(());
         }
-        self.grow_together(records)?;
-        self.note_records(puts);
+        ground.grow_together(records)?;
+        puts.iter().for_each(|put| self.note_records(put.var, put.records));
         Ok(())
     }
 
     /// Writes requests that were in a log, whose records will be counted when all of it is written: no
     /// record is more than `records`. Collective.
-    pub(crate) fn replay_chunked(
+    pub(crate) fn replay(
         &mut self,
+        ground: &mut Ground,
         puts: &mut [Request<'_>],
         records: u64,
         report: &mut Report,
     ) -> Result<()> {
-        let Some(chunked) = &self.chunked else { return Ok(()) };
         let extents = detach_extents(puts);
-        let planned = chunked.plan(&extents);
+        let planned = self.plan(&extents);
         planned.count(report);
         let Planned { plan, units, .. } = planned;
         // Before anything is written.
-        let sole = if self.base.is_root() { self.require_sole() } else { Ok(()) };
-        let [most_units] = self.base.agree_with(sole, [units.len() as u64])?;
+        let sole = if ground.base.is_root() { self.require_sole(ground) } else { Ok(()) };
+        let [most_units] = ground.base.agree_with(sole, [units.len() as u64])?;
         if most_units == 0 {
             return Ok(());
         }
-        let accesses = most_units.saturating_mul(self.base.comm.size() as u64);
-        let touched = Touched { units: &units, accesses, records: true };
+        let accesses = most_units.saturating_mul(ground.base.comm.size() as u64);
+        // What flushes that failed have left is gone, so that all that a chunk has is to stay.
+        let touched = Touched { units: &units, accesses, records: true, existing: records };
         let placed = loop {
-            let begun = self.begin_records(records);
-            // What flushes that failed have left is gone, so that all that a chunk has is to stay.
-            match self.write_units(&plan, touched, records, puts, begun, report)? {
+            let begun = ground.begin_records(records);
+            match self.write_units(ground, &plan, touched, puts, begun, report)? {
                 Written::Placed(placed) => break placed,
-                Written::NoRoom(needed) => self.make_room(needed)?,
+                Written::NoRoom(needed) => self.make_room(ground, needed)?,
             }
         };
-        self.commit_chunks(&placed)
+        self.commit_chunks(ground, &placed)
     }
 
     /// Remembers how many records of variables were written by a flush.
     pub(crate) fn note_records_of(&mut self, written: &BTreeMap<VarId, u64>) {
-        let Some(chunked) = &mut self.chunked else { return };
         for (var, records) in written {
-            chunked.note_records(*var, *records);
+            self.note_records(*var, *records);
         }
     }
 
     /// Brings pieces to the owners of chunks and these into the heap. Collective.
     fn write_units(
         &mut self,
+        ground: &mut Ground,
         plan: &Plan<'_>,
-        Touched { units, accesses, records }: Touched<'_>,
-        existing: u64,
+        Touched { units, accesses, records, existing }: Touched<'_>,
         puts: &mut [Request<'_>],
         begun: Result<()>,
         report: &mut Report,
     ) -> Result<Written> {
         let clock = Instant::now();
-        self.know_heap()?;
-        self.forget_chunks();
-        let comm = self.base.comm.clone();
-        let Some(mut chunked) = self.chunked.take() else { return Ok(Written::Placed(Vec::new())) };
-        let shared = chunked.files.as_mut().map_or(Ok(()), |files| files.share(&self.base));
-        let mut own = chunked.files.as_mut().and_then(|files| files.own.take());
-        let mut heap = mem::take(&mut chunked.heap);
+        self.know_heap(ground)?;
+        self.forget_chunks(ground);
+        let comm = ground.base.comm.clone();
+        let shared = self.files.as_mut().map_or(Ok(()), |files| files.share(&ground.base));
+        let mut own = self.files.as_mut().and_then(|files| files.own.take());
+        let mut heap = mem::take(&mut self.heap);
         let mut before = heap.clone();
         let written = shared.and_then(|()| {
-            let weights = (self.base.hints.chunk_buffer, self.penalty());
-            let assigned = owners::assign(&*comm, &chunked.space, units, accesses, weights)?;
+            let weights = (ground.base.hints.chunk_buffer, ground.penalty());
+            let assigned = owners::assign(&*comm, &self.space, units, accesses, weights)?;
             report.rounds += assigned.rounds;
             if records {
                 // Before anything else, so that entries find their places when chunks are written.
                 let ids = assigned.owned.iter().flatten();
-                let ids = ids.filter_map(|unit| chunked.space.chunk_at(*unit).map(|(id, _, _)| id));
-                let longer = self.lengthen_tables(&chunked, &mut heap, ids);
+                let ids = ids.filter_map(|unit| self.space.chunk_at(*unit).map(|(id, _, _)| id));
+                let longer = self.lengthen_tables(ground, &mut heap, ids);
                 before.end = heap.end;
                 if let Some(needed) = longer? {
                     return Ok(Written::NoRoom(needed));
@@ -191,26 +193,17 @@ impl Dataset {
             report.write_strategy = Strategy::Exchanged;
             let ends = Ends { heap: &mut heap, own: own.as_mut() };
             let who = (&assigned, units);
-            self.write_rounds(&chunked, ends, plan, who, existing, puts, begun, report)
+            self.write_rounds(ground, ends, plan, who, existing, puts, begun, report)
         });
         if !matches!(written, Ok(Written::Placed(_))) {
             // What was written for nothing is written over; tables that are longer now stay so.
             heap = before;
         }
-        chunked.heap = heap;
-        if let Some(files) = &mut chunked.files {
+        self.heap = heap;
+        if let Some(files) = &mut self.files {
             files.own = own;
         }
-        self.chunked = Some(chunked);
         written
-    }
-
-    /// Remembers how many records of each variable were written, for its attribute.
-    fn note_records(&mut self, puts: &[Request<'_>]) {
-        let Some(chunked) = &mut self.chunked else { return };
-        for put in puts {
-            chunked.note_records(put.var, put.records);
-        }
     }
 
     /// Exchanges, encodes and writes round by round. Gives the chunks that have a place now; the error of the
@@ -218,7 +211,7 @@ impl Dataset {
     #[allow(clippy::too_many_arguments)]
     fn write_rounds(
         &self,
-        chunked: &Chunked,
+        ground: &Ground,
         mut ends: Ends<'_>,
         plan: &Plan<'_>,
         (assigned, touched): (&Assigned, &[(u64, u64)]),
@@ -227,26 +220,26 @@ impl Dataset {
         begun: Result<()>,
         report: &mut Report,
     ) -> Result<Written> {
-        let tables = self.tables_file(chunked)?;
-        let file = HeapFile { begin: ends.heap.begin, ..chunked.heap_in(&*tables) };
+        let tables = self.tables_file(ground)?;
+        let file = HeapFile { begin: ends.heap.begin, ..self.heap_in(&*tables) };
         // Where chunks are written.
         let own = ends.own.as_ref().map(|own| own.file.clone());
         let target = own.as_deref().map_or(file, |own| HeapFile::new(own, 0));
         let apart = assigned.rounds > 1;
         // Not where a later round may find no room: all of it is done again then, and needs what the
         // chunks were.
-        let in_place = self.base.hints.chunk_rewrite == Rewrite::InPlace
+        let in_place = ground.base.hints.chunk_rewrite == Rewrite::InPlace
             && !ends.heap.held
             && (!apart || ends.heap.limit.is_none());
-        let threads = self.owner_threads(assigned)?;
+        let threads = ground.owner_threads(assigned)?;
         let mut notes = Notes::default();
         let shared: &[Request<'_>] = puts;
-        let encoder = Encoder { chunked, heap: file, plan, puts: shared, existing, threads };
+        let encoder = Encoder { chunked: self, heap: file, plan, puts: shared, existing, threads };
         let done = thread::scope(|scope| {
             let mut sink = Encoding {
-                dataset: self,
+                ground,
                 encoder: &encoder,
-                chunks: Chunks::new(&chunked.space, assigned, touched),
+                chunks: Chunks::new(&self.space, assigned, touched),
                 scope,
                 ends: &mut ends,
                 in_place,
@@ -260,104 +253,104 @@ impl Dataset {
                 failed: begun.err(),
             };
             let mut with = With { puts: shared, notes: &mut notes, report };
-            exchange::write(&*self.base.comm, plan, &mut sink, &mut Vec::new(), &mut with)?;
+            exchange::write(&*ground.base.comm, plan, &mut sink, &mut Vec::new(), &mut with)?;
             sink.finish(report)
         })?;
         notes.append(done.notes);
         notes.tell(puts);
-        let ordered = self.base.hints.chunk_rewrite == Rewrite::Ordered && done.missing.is_none();
+        let ordered = ground.base.hints.chunk_rewrite == Rewrite::Ordered && done.missing.is_none();
         let stored = done.failed.map_or(Ok(()), Err).and_then(|()| match ordered {
-            true => self.reach_disk(&*tables, own.as_deref()),
+            true => reach_disk(ground, &*tables, own.as_deref()),
             false => Ok(()),
         });
-        self.base.agree(stored)?;
+        ground.base.agree(stored)?;
         if ordered {
             // What calls before this one have replaced was replaced on the disk.
             ends.heap.synced();
         }
         Ok(done.missing.map_or(Written::Placed(done.placed), Written::NoRoom))
     }
+}
 
-    /// Waits until this rank's chunks, and what was written before them, are on the disk.
-    fn reach_disk(&self, tables: &dyn File, own: Option<&dyn File>) -> Result<()> {
-        tables.sync()?;
-        if let Some(own) = own {
-            own.sync()?;
-            // The header is in another file.
-            if self.base.is_root() {
-                self.file.sync()?;
-            }
+/// Waits until this rank's chunks, and what was written before them, are on the disk.
+fn reach_disk(ground: &Ground, tables: &dyn File, own: Option<&dyn File>) -> Result<()> {
+    tables.sync()?;
+    if let Some(own) = own {
+        own.sync()?;
+        // The header is in another file.
+        if ground.base.is_root() {
+            ground.file.sync()?;
         }
-        Ok(())
     }
+    Ok(())
+}
 
-    /// Finds places for encoded chunks: holes of this rank, or one stretch at the end. Collective; the
-    /// inner error, the same on every rank, is how long a heap must be that has room for them.
-    fn place(
-        &self,
-        ends: &mut Ends<'_>,
-        encoded: &[Encoded],
-        in_place: bool,
-    ) -> Result<Result<Vec<Placed>, u64>> {
-        let Ends { heap, own } = ends;
-        // Those who put chunks into the same file.
-        let comm = own.as_ref().map_or(&*self.base.comm, |own| &*own.group);
-        let file = own.as_ref().map_or(0, |own| own.number);
-        let mut places: Vec<Option<u64>> = Vec::with_capacity(encoded.len());
-        let mut total = 0;
-        for chunk in encoded {
-            let len = chunk.range.len() as u64;
-            let fits = chunk
-                .old
-                .filter(|old| in_place && old.file == file && room_for(len) <= room_for(old.size));
-            let place = match fits {
-                Some(old) => Some(old.place),
-                None => heap.take(len),
-            };
-            if place.is_none() {
-                total += room_for(len);
-            }
-            places.push(place);
-        }
-        let (mut at, all) = match comm.size() {
-            1 => (0, total),
-            // One step instead of two.
-            ranks if ranks <= 256 => {
-                let totals = comm.all_gather_u64(&[total])?;
-                let before = totals.iter().take(comm.rank()).sum();
-                (before, totals.iter().sum())
-            }
-            _ => {
-                let mut before = [total];
-                comm.exclusive_scan(&mut before)?;
-                (before[0], comm.sum_u64(total)?)
-            }
+/// Finds places for encoded chunks: holes of this rank, or one stretch at the end. Collective; the
+/// inner error, the same on every rank, is how long a heap must be that has room for them.
+fn place(
+    ground: &Ground,
+    ends: &mut Ends<'_>,
+    encoded: &[Encoded],
+    in_place: bool,
+) -> Result<Result<Vec<Placed>, u64>> {
+    let Ends { heap, own } = ends;
+    // Those who put chunks into the same file.
+    let comm = own.as_ref().map_or(&*ground.base.comm, |own| &*own.group);
+    let file = own.as_ref().map_or(0, |own| own.number);
+    let mut places: Vec<Option<u64>> = Vec::with_capacity(encoded.len());
+    let mut total = 0;
+    for chunk in encoded {
+        let len = chunk.range.len() as u64;
+        let fits = chunk
+            .old
+            .filter(|old| in_place && old.file == file && room_for(len) <= room_for(old.size));
+        let place = match fits {
+            Some(old) => Some(old.place),
+            None => heap.take(len),
         };
-        let end = own.as_ref().map_or(heap.end.unwrap_or(0), |own| own.end);
-        let limit = heap.limit.filter(|_| file == 0);
-        match own {
-            Some(own) => own.end = end + all,
-            None => heap.end = Some(end + all),
+        if place.is_none() {
+            total += room_for(len);
         }
-        if limit.is_some_and(|limit| end.saturating_add(all) > limit) {
-            return Ok(Err(end + all));
-        }
-        at += end;
-        let mut placed = Vec::with_capacity(encoded.len());
-        for (chunk, place) in encoded.iter().zip(places) {
-            let size = chunk.range.len() as u64;
-            let place = place.unwrap_or_else(|| {
-                let here = at;
-                at += room_for(size);
-                heap.put(here);
-                here
-            });
-            let Encoded { id, old, mask, crc32c, tail, changed, .. } = *chunk;
-            let entry = Entry { place, size, crc32c, tail, mask, file, changed };
-            placed.push(Placed { id, old, entry });
-        }
-        Ok(Ok(placed))
+        places.push(place);
     }
+    let (mut at, all) = match comm.size() {
+        1 => (0, total),
+        // One step instead of two.
+        ranks if ranks <= 256 => {
+            let totals = comm.all_gather_u64(&[total])?;
+            let before = totals.iter().take(comm.rank()).sum();
+            (before, totals.iter().sum())
+        }
+        _ => {
+            let mut before = [total];
+            comm.exclusive_scan(&mut before)?;
+            (before[0], comm.sum_u64(total)?)
+        }
+    };
+    let end = own.as_ref().map_or(heap.end.unwrap_or(0), |own| own.end);
+    let limit = heap.limit.filter(|_| file == 0);
+    match own {
+        Some(own) => own.end = end + all,
+        None => heap.end = Some(end + all),
+    }
+    if limit.is_some_and(|limit| end.saturating_add(all) > limit) {
+        return Ok(Err(end + all));
+    }
+    at += end;
+    let mut placed = Vec::with_capacity(encoded.len());
+    for (chunk, place) in encoded.iter().zip(places) {
+        let size = chunk.range.len() as u64;
+        let place = place.unwrap_or_else(|| {
+            let here = at;
+            at += room_for(size);
+            heap.put(here);
+            here
+        });
+        let Encoded { id, old, mask, crc32c, tail, changed, .. } = *chunk;
+        let entry = Entry { place, size, crc32c, tail, mask, file, changed };
+        placed.push(Placed { id, old, entry });
+    }
+    Ok(Ok(placed))
 }
 
 /// What a rank's share of a write has come to.
@@ -371,7 +364,7 @@ struct Done {
 
 /// Chunks that are encoded, get their places, and are stored: each round while the next ones are gathered.
 struct Encoding<'s, 'e, 'w, 'h> {
-    dataset: &'w Dataset,
+    ground: &'w Ground,
     encoder: &'e Encoder<'e>,
     chunks: Chunks<'w>,
     scope: &'s Scope<'s, 'e>,
@@ -445,7 +438,7 @@ impl Encoding<'_, '_, '_, '_> {
         match round.failed.take() {
             None => {}
             Some(Failed::Chunk(id, trouble)) => {
-                self.failed.get_or_insert_with(|| self.dataset.trouble(id.var, trouble));
+                self.failed.get_or_insert_with(|| self.ground.trouble(id.var, trouble));
             }
             Some(Failed::Call(error)) => {
                 self.failed.get_or_insert(error);
@@ -455,7 +448,7 @@ impl Encoding<'_, '_, '_, '_> {
             round.clear();
         }
         let clock = Instant::now();
-        let placed = self.dataset.place(self.ends, &round.encoded, self.in_place)?;
+        let placed = place(self.ground, self.ends, &round.encoded, self.in_place)?;
         report.phases.agree += clock.elapsed();
         let placed = placed.unwrap_or_else(|needed| {
             // The same on every rank. The rounds that follow tell how much is missing.
@@ -555,37 +548,53 @@ fn flush(heap: HeapFile<'_>, start: u64, block: &mut Vec<u8>, tally: &mut Tally)
     Ok(())
 }
 
-impl Dataset {
-    /// Writes the fill value over one record of a chunked variable. Collective.
-    pub(crate) fn fill_chunked_record(&mut self, var: VarId, record: u64) -> Result<()> {
-        let mut shape = self.shape(var)?;
+impl Chunked {
+    /// Writes values of this rank, in external form, to a selection of a variable; others may have none. Collective.
+    pub(super) fn write_own(
+        &mut self,
+        ground: &mut Ground,
+        var: VarId,
+        selection: &Selection,
+        values: &[u8],
+    ) -> Result<()> {
+        let ty = self.found(ground, var)?.ok_or(Error::Garbled)?.chunking.ty;
+        let elements = values.len() / ty.size() as usize;
+        let values = Values::decode(ty, elements, values).ok_or(Error::Garbled)?;
+        let mut wait = Wait::default();
+        let queued = match elements {
+            0 => Ok(()),
+            _ => {
+                let purpose = Purpose::Write { elements: elements as u64 };
+                let asked = Asked { var, selection, purpose, space: Space::File };
+                self.check_in_chunks(ground, asked).and_then(|checked| {
+                    let (lent, dense) =
+                        (Lent::Source(values.native_bytes()), MemoryLayout::dense());
+                    let memory = ground.memory(var, lent, ty.natural(), dense)?;
+                    let what = (Direction::Put, var, checked);
+                    wait.puts.push(Request::new(RequestId::REPLAYED, what, memory, ground.epoch));
+                    Ok(())
+                })
+            }
+        };
+        together(self, ground, &mut wait, queued)
+    }
+
+    /// Writes the fill value over one record of a variable. Collective.
+    pub(super) fn fill_one_record(
+        &mut self,
+        ground: &mut Ground,
+        var: VarId,
+        record: u64,
+    ) -> Result<()> {
+        let Some(found) = self.found(ground, var)? else { return Err(Error::Garbled) };
+        let mut shape = found.grid().dims.clone();
         if shape.is_empty() {
             return Ok(());
         }
         let mut start = vec![0; shape.len()];
         (start[0], shape[0]) = (record, 1);
-        let selection = crate::selection::Selection::slab(&start, &shape);
-        let root = self.base.is_root();
-        let values = self.file_var(var).and_then(|id| {
-            let elements = if root { shape.iter().product::<u64>() } else { 0 };
-            let found = self.chunked_var(id)?;
-            let one = found.map_or(Vec::new(), |found| found.chunking.fill.clone());
-            let ty = self.variable(var)?.ty;
-            let bytes = one.repeat(elements as usize);
-            Ok(esker_format::Values::decode(ty, elements as usize, &bytes))
-        });
-        let mut queue = crate::request::Requests::new();
-        let values = values.and_then(|values| values.ok_or(Error::Garbled));
-        let queued = match (&values, root) {
-            (Ok(values), true) => {
-                let memory = (values.native_bytes(), values.ty().natural());
-                let dense = crate::memory::MemoryLayout::dense();
-                self.iput_bytes(&mut queue, var, &selection, memory, dense).map(drop)
-            }
-            (Ok(_), false) => Ok(()),
-            (Err(_), _) => Err(Error::Garbled),
-        };
-        let queued = self.base.agree(queued);
-        queued.and_then(|()| self.wait_all(&mut queue))
+        let elements = if ground.base.is_root() { shape.iter().product::<u64>() } else { 0 };
+        let values = found.chunking.fill.repeat(elements as usize);
+        self.write_own(ground, var, &Selection::slab(&start, &shape), &values)
     }
 }

@@ -190,7 +190,8 @@ mod tests {
         crate::launch(8, |comm| {
             let (mut ds, v) = write(&comm, &path, "esker_index=distributed");
             let (mine, expected) = slab(&*comm);
-            let indexed = |ds: &Dataset| ds.container.as_ref().unwrap().indexed();
+            let indexed =
+                |ds: &Dataset| ds.layout.get::<crate::container::Container>().unwrap().indexed();
             assert_eq!(ds.get_all::<i32>(v, &mine).unwrap(), expected);
             assert_eq!(indexed(&ds), (EACH as usize, 0));
             assert_eq!(ds.report().read_strategy, Strategy::Direct);
@@ -222,7 +223,8 @@ mod tests {
                 let (mut ds, v) = write(&comm, &path, &format!("esker_index_memory={memory}"));
                 let (mine, expected) = slab(&*comm);
                 assert_eq!(ds.get_all::<i32>(v, &mine).unwrap(), expected);
-                let (share, all) = ds.container.as_ref().unwrap().indexed();
+                let (share, all) =
+                    ds.layout.get::<crate::container::Container>().unwrap().indexed();
                 let found = (share as u64, all as u64);
                 assert_eq!(found, if distributed { (EACH, 0) } else { (0, 3 * EACH) });
                 ds.close().unwrap();

@@ -64,7 +64,7 @@ impl Dataset {
     /// dimensions of the arrays that they stand for, as [`Dataset::shape`] counts them, and attributes that
     /// say how values are stored are left out. `None` where [`Dataset::schema`] is just that.
     pub fn plain_schema(&self) -> Result<Option<Schema>> {
-        if self.base.raw || self.base.blobs {
+        if self.ground.base.raw || self.ground.base.blobs {
             return Ok(None);
         }
         plain(self.schema()).map_err(|(what, why)| cannot(self.path(), what, why))

@@ -8,12 +8,13 @@ use esker_format::runs::{Run, advance};
 use super::error::DecompositionError;
 use super::index::{Piece, SlabList, gaps, settle};
 use super::maps::{Elsewhere, Head, Map};
-use crate::dataset::Dataset;
 use crate::error::{Error, MemoryError, Result, SelectionError};
+use crate::ground::Ground;
+use crate::layout::Asked;
 use crate::plan::{Extent, Shift, Single};
 use crate::request::Gaps;
 use crate::selection::{
-    Blob, Checked, LogSpace, Purpose, Selection, Slabs, file_steps, log_steps, whole_records,
+    Blob, Checked, LogSpace, Purpose, Selection, Slabs, Space, file_steps, log_steps, whole_records,
 };
 
 /// Gaps are not read into new memory when they are more than this, and this many times what is
@@ -59,80 +60,74 @@ impl From<Error> for Refused {
     }
 }
 
-impl Dataset {
+impl Map {
     /// The shape of the array that a decomposed variable stands for.
-    pub(crate) fn decomposed_shape(&self, var: VarId, map: &Map) -> Result<Vec<u64>> {
-        let head = self.head(map, Some(self.file_var(var)?))?;
-        let mut shape = self.schema().shape(self.variable(var)?, self.records);
+    pub(super) fn shape(&self, ground: &Ground, var: VarId) -> Result<Vec<u64>> {
+        let head = self.head(ground, Some(var))?;
+        let variable = ground.header.schema.variable(var).ok_or(Error::Garbled)?;
+        let mut shape = ground.header.schema.shape(variable, ground.records);
         shape.pop();
         shape.extend(head.grid.lens());
         Ok(shape)
     }
 
-    pub(crate) fn not_decomposed(&self, var: VarId) -> Error {
-        let name = self.header.schema.variable(var).map_or("", |v| &*v.name);
-        let (path, what) = (self.base.path.clone(), format!("variable \"{name}\""));
-        Error::Decomposition { path, what, source: DecompositionError::NotDecomposed }
-    }
-
     /// Fails if what is to be read into new memory is nearly all gaps.
-    pub(crate) fn require_dense(&self, var: VarId, checked: &Checked) -> Result<()> {
+    pub(super) fn require_dense(
+        &self,
+        ground: &Ground,
+        var: VarId,
+        checked: &Checked,
+    ) -> Result<()> {
         let gaps: u64 = checked.gaps.iter().map(Gaps::elements).sum();
         if gaps <= GAPS {
             return Ok(());
         }
-        let Some(map) = self.maps.of_var(var) else { return Ok(()) };
-        let stored = self.head(map, Some(var))?.stored;
+        let stored = self.head(ground, Some(var))?.stored;
         if gaps / SPARSE <= stored {
             return Ok(());
         }
         let source = DecompositionError::Sparse { gaps, elements: checked.elements };
-        Err(self.map_error(map, Some(var), source))
+        Err(self.error(ground, Some(var), source))
     }
 
     /// Checks a selection of the decomposed variable that the file has under this number.
-    pub(crate) fn check_decomposed(
-        &self,
-        var: VarId,
-        map: &Map,
-        selection: &Selection,
-        purpose: Purpose,
-    ) -> Result<Checked> {
-        let head = self.head(map, Some(var))?;
-        let mut placing = Placing::new(self, var, head, purpose);
+    pub(super) fn check(&self, ground: &Ground, asked: Asked<'_>) -> Result<Checked> {
+        let Asked { var, selection, space, .. } = asked;
+        let head = self.head(ground, Some(var))?;
+        let mut placing = Placing::new(ground, head, asked);
         let placed = match selection.as_blob() {
-            Some(blob) => self.place_blob(&mut placing, map, blob),
-            None => self.place_slabs(&mut placing, map, selection),
+            Some(blob) => self.place_blob(&mut placing, blob),
+            None => self.place_slabs(&mut placing, selection),
         };
         placed.map_err(|refused| match refused {
             Refused::Error(error) => error,
             Refused::Selection(source) => {
-                let var = self.header.schema.variable(var).map_or("", |v| &*v.name).to_string();
-                Error::Selection { path: self.base.path.clone(), var, source }
+                let (path, var) = (ground.base.path.clone(), ground.name(var));
+                Error::Selection { path, var, source }
             }
         })?;
         let Placing { mut extent, gaps, elements, records, .. } = placing;
         extent.finish();
-        Ok(Checked { elements, records, extent, whole_records: None, parts: None, gaps })
+        Ok(Checked { elements, records, extent, whole_records: None, parts: None, gaps, space })
     }
 
     /// Fails unless as many ranks have the dataset as the map was made by.
-    pub(super) fn require_ranks(&self, var: VarId, map: &Map, head: &Head) -> Result<()> {
-        let ranks = self.base.comm.size() as u64;
+    pub(super) fn require_ranks(&self, ground: &Ground, var: VarId, head: &Head) -> Result<()> {
+        let ranks = ground.base.comm.size() as u64;
         if ranks == head.ranks {
             return Ok(());
         }
         let source = DecompositionError::Ranks { map: head.ranks, ranks };
-        Err(self.map_error(map, Some(var), source))
+        Err(self.error(ground, Some(var), source))
     }
 
-    fn place_blob(&self, placing: &mut Placing<'_>, map: &Map, blob: &Blob) -> Result<(), Refused> {
-        let (var, head) = (placing.var, placing.head);
-        self.require_ranks(var, map, head)?;
-        let whole = self.own_blob(map, head)?;
+    fn place_blob(&self, placing: &mut Placing<'_>, blob: &Blob) -> Result<(), Refused> {
+        let (ground, var, head) = (placing.ground, placing.var, placing.head);
+        self.require_ranks(ground, var, head)?;
+        let whole = self.own_blob(ground, head)?;
         // What is elsewhere is asked for only where there may be any.
         let own = match head.repeats || blob.blocks.is_some() {
-            true => Some(self.own_part(map, head)?),
+            true => Some(self.own_part(ground, head)?),
             false => None,
         };
         let mut pieces = Vec::new();
@@ -149,10 +144,10 @@ impl Dataset {
                     let i = *number as usize;
                     let Some(block) = own.blocks.get(i) else {
                         let (rank, blocks) =
-                            (self.base.comm.rank() as u64, own.blocks.len() as u64);
+                            (ground.base.comm.rank() as u64, own.blocks.len() as u64);
                         let block = *number;
                         let source = DecompositionError::NoSuchBlock { block, rank, blocks };
-                        return Err(self.map_error(map, Some(var), source).into());
+                        return Err(self.error(ground, Some(var), source).into());
                     };
                     let end = own.blocks.get(i + 1).map_or(own.blob.end, |next| next.position);
                     add(block.position, end - block.position);
@@ -183,29 +178,24 @@ impl Dataset {
         Ok(())
     }
 
-    fn place_slabs(
-        &self,
-        placing: &mut Placing<'_>,
-        map: &Map,
-        selection: &Selection,
-    ) -> Result<(), Refused> {
-        let (var, head) = (placing.var, placing.head);
+    fn place_slabs(&self, placing: &mut Placing<'_>, selection: &Selection) -> Result<(), Refused> {
+        let (ground, var, head) = (placing.ground, placing.var, placing.head);
         if let (true, true, Purpose::Write { elements }) =
             (selection.is_all(), placing.is_record, placing.purpose)
         {
             placing.shape[0] = whole_records(&placing.shape[1..], elements)?;
         }
-        if let Some(known) = map.known(selection, placing) {
+        if let Some(known) = self.known(selection, placing) {
             return placing.place_all(&known);
         }
         let (parts, slabs) = placing.parts(selection)?;
         let Some(last) = parts.last() else { return Ok(()) };
         let asked = last.base + last.elements;
         let pieces = match placing.purpose {
-            Purpose::Read => split(self.ask_map(map, head, &slabs)?, &parts),
+            Purpose::Read => split(self.ask(ground, head, &slabs)?, &parts),
             Purpose::Write { .. } => {
-                self.require_ranks(var, map, head)?;
-                let own = self.own_part(map, head)?;
+                self.require_ranks(ground, var, head)?;
+                let own = self.own_part(ground, head)?;
                 let mut pieces = Vec::new();
                 own.index.ask(&head.grid, &slabs, &mut pieces);
                 settle(&mut pieces);
@@ -215,17 +205,17 @@ impl Dataset {
                     let part = slabs.iter().rev().find(|slab| slab.base <= element);
                     let source = DecompositionError::Outside {
                         index: part.map(|slab| slab.coordinates(element)).unwrap_or_default(),
-                        rank: self.base.comm.rank() as u64,
+                        rank: ground.base.comm.rank() as u64,
                         elements: own.blob.end - own.blob.start,
                         blocks: own.blocks.len() as u64,
                     };
-                    return Err(self.map_error(map, Some(var), source).into());
+                    return Err(self.error(ground, Some(var), source).into());
                 }
                 placing.with_homes(split(pieces, &parts), &own.elsewhere)
             }
         };
         let answer = Arc::new(Answer { parts, pieces, slabs: slabs.len() });
-        map.keep(selection, placing, &answer);
+        self.keep(selection, placing, &answer);
         placing.place_all(&answer)
     }
 }
@@ -272,7 +262,7 @@ impl Map {
 
 /// A selection on its way into the file.
 struct Placing<'a> {
-    dataset: &'a Dataset,
+    ground: &'a Ground,
     var: VarId,
     head: &'a Head,
     purpose: Purpose,
@@ -293,11 +283,12 @@ struct Placing<'a> {
 }
 
 impl<'a> Placing<'a> {
-    fn new(dataset: &'a Dataset, var: VarId, head: &'a Head, purpose: Purpose) -> Placing<'a> {
-        let header = &dataset.header;
+    fn new(ground: &'a Ground, head: &'a Head, asked: Asked<'_>) -> Placing<'a> {
+        let Asked { var, purpose, space, .. } = asked;
+        let header = &ground.header;
         let variable = &header.schema.vars.as_slice()[var.0];
         let is_record = header.schema.is_record(variable);
-        let mut shape = header.schema.shape(variable, dataset.records);
+        let mut shape = header.schema.shape(variable, ground.records);
         shape.pop();
         let outer = shape.len();
         if is_record && purpose != Purpose::Read {
@@ -305,7 +296,7 @@ impl<'a> Placing<'a> {
         }
         shape.extend(head.grid.lens());
         // What is in a log is described in elements of the variable.
-        let for_log = dataset.has_log();
+        let for_log = space == Space::Log;
         let (steps, begin, size) = match for_log {
             true => (log_steps(&header.schema, variable), 0, 1),
             false => {
@@ -315,7 +306,7 @@ impl<'a> Placing<'a> {
         let extent = Extent::new(size);
         let (gaps, elements, records) = (Vec::new(), 0, 0);
         Placing {
-            dataset,
+            ground,
             var,
             head,
             purpose,
@@ -337,7 +328,7 @@ impl<'a> Placing<'a> {
         if let Some(inner) = d.checked_sub(self.outer) {
             return self.head.dims.get(inner).cloned().unwrap_or_default();
         }
-        let schema = &self.dataset.header.schema;
+        let schema = &self.ground.header.schema;
         let dim = schema.variable(self.var).and_then(|v| v.dims.get(d));
         let dim = dim.and_then(|id| schema.dims.at(id.0));
         dim.map_or(String::new(), |dim| dim.name.to_string())
@@ -437,20 +428,20 @@ impl<'a> Placing<'a> {
             Purpose::Read => {
                 let at = (0..self.outer).map(|d| last(d) * self.steps[d]).sum::<u64>();
                 let needed = match self.for_log {
-                    true => LogSpace::of(&self.dataset.header, self.var).byte(at),
+                    true => LogSpace::of(&self.ground.header, self.var).byte(at),
                     false => self.begin + at,
                 };
-                let file_len = self.dataset.file.len()?;
+                let file_len = self.ground.file.len()?;
                 match needed > file_len {
-                    true => Err(self.dataset.short(self.var, needed, file_len)),
+                    true => Err(self.ground.short(self.var, needed, file_len)),
                     false => Ok(()),
                 }
             }
             Purpose::Write { elements: given } if elements > given => {
-                let schema = &self.dataset.header.schema;
+                let schema = &self.ground.header.schema;
                 let var = schema.variable(self.var).map_or("", |v| &*v.name).to_string();
                 let source = MemoryError::Length { selected: elements, given };
-                Err(Error::Memory { path: self.dataset.base.path.clone(), var, source })
+                Err(Error::Memory { path: self.ground.base.path.clone(), var, source })
             }
             Purpose::Write { .. } => Ok(()),
         }
@@ -467,7 +458,7 @@ impl<'a> Placing<'a> {
         if self.is_record {
             let last = outer.start[0] + (outer.count[0] - 1) * outer.stride[0];
             self.records = self.records.max(last + 1);
-            let header = &self.dataset.header;
+            let header = &self.ground.header;
             if !header.can_hold(self.records) {
                 return Err(SelectionError::TooLarge.into());
             }

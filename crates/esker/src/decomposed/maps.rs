@@ -114,17 +114,18 @@ pub(crate) struct Elsewhere {
     pub(crate) home: u64,
 }
 
-/// The maps of a dataset, and which variables they are for.
+/// The layout of decomposed variables: the maps of a dataset, and which variables they are for. Their values are in
+/// places of the file, and move as those of ordinary variables do.
 #[derive(Debug, Default)]
-pub(crate) struct Maps {
+pub(crate) struct Mapped {
     maps: Vec<Map>,
     /// The map of each variable, by the file's number.
     of_var: Vec<Option<usize>>,
 }
 
-impl Maps {
-    pub(crate) fn of(header: &Header) -> Maps {
-        let mut maps = Maps::default();
+impl Mapped {
+    pub(crate) fn of(header: &Header) -> Mapped {
+        let mut maps = Mapped::default();
         let mut of_var = Vec::with_capacity(header.schema.vars.len());
         for variable in header.schema.vars.iter() {
             of_var.push(named(&header.schema, variable).map(|name| maps.number(header, name)));
@@ -132,7 +133,7 @@ impl Maps {
         if maps.maps.is_empty() {
             return maps;
         }
-        Maps { of_var, ..maps }
+        Mapped { of_var, ..maps }
     }
 
     /// The map of a variable that the file has under this number.

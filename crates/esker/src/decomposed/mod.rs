@@ -5,22 +5,22 @@
 //! dimensions before the map's, however the elements are scattered over the array. Reading goes
 //! through the map, so that the variable is the array it stands for on any number of ranks.
 //!
-//! Everything ends in `check_decomposed`: a selection becomes places in the file, as for any other
+//! `layout` is the way in, and everything ends in `check`: a selection becomes places in the file, as for any other
 //! variable, and the road of requests, plans and exchange knows nothing of maps.
 //!
 //! `define` makes a map (`coverage` counts what the ranks have together), `maps` finds them in a
 //! header, `load` reads them and `rows` compares their checksums, `index` answers questions, `check` places selections. `subfiles`,
-//! `spread` and `naming` are for variables in several files, `counted` for the number of records. docs/format/decomposed.md has the form on disk.
+//! `spread` and `naming` are for variables in several files. docs/format/decomposed.md has the form on disk.
 
 mod arrays;
 mod check;
-mod counted;
 mod coverage;
 mod define;
 mod error;
 mod files;
 mod grid;
 mod index;
+mod layout;
 mod load;
 mod maps;
 mod naming;
@@ -29,10 +29,9 @@ mod spread;
 mod subfiles;
 
 pub(crate) use arrays::follow_renames;
-pub(crate) use counted::begin as begin_records;
 pub(crate) use define::{NewMap, write_maps};
 pub use error::DecompositionError;
-pub(crate) use maps::Maps;
+pub(crate) use maps::Mapped;
 pub use maps::{Decomposition, DecompositionId};
 pub(crate) use naming::{Replaced, discard_new, named_subfiles};
 pub(crate) use spread::Spread;

@@ -13,8 +13,9 @@ use super::{
     BLOB_COUNT, BLOB_START, BLOCK_CHECKSUM, BLOCKS_OF, CHECKSUM, FIRST_BLOCK, LENGTHS, OFFSETS,
     part,
 };
-use crate::dataset::Dataset;
+use crate::canonical;
 use crate::error::Result;
+use crate::ground::Ground;
 use crate::selection::Selection;
 
 /// The numbers of one process.
@@ -88,7 +89,7 @@ const SECTION: u64 = 64 << 10;
 
 /// A way through the blocks of processes, in their order, in bounded memory.
 pub(super) struct Walk<'d> {
-    dataset: &'d Dataset,
+    ground: &'d Ground,
     map: &'d Map,
     head: &'d Head,
     /// The process that is next to be begun, the one behind the last, and rows from there on.
@@ -105,23 +106,23 @@ pub(super) struct Walk<'d> {
 
 impl<'d> Walk<'d> {
     /// Through all processes.
-    pub(super) fn new(dataset: &'d Dataset, map: &'d Map, head: &'d Head) -> Walk<'d> {
+    pub(super) fn new(ground: &'d Ground, map: &'d Map, head: &'d Head) -> Walk<'d> {
         let (rank, block, position) = (0, 0, 0);
         let rows = Vec::new().into_iter();
         let end = head.ranks;
-        Walk { dataset, map, head, rank, end, rows, now: None, left: 0, block, position }
+        Walk { ground, map, head, rank, end, rows, now: None, left: 0, block, position }
     }
 
     /// Through the blocks of one process, whose row is known.
     pub(super) fn of(
-        dataset: &'d Dataset,
+        ground: &'d Ground,
         map: &'d Map,
         head: &'d Head,
         (rank, row): (u64, Row),
     ) -> Walk<'d> {
         let rows = vec![row].into_iter();
         let (end, block, position) = (rank + 1, row.first_block, row.start);
-        Walk { dataset, map, head, rank, end, rows, now: None, left: 0, block, position }
+        Walk { ground, map, head, rank, end, rows, now: None, left: 0, block, position }
     }
 
     /// The next blocks, at most so many; none when all processes are through that this leads through.
@@ -155,7 +156,7 @@ impl<'d> Walk<'d> {
                 None if self.rank >= self.end => return Ok(false),
                 None => {
                     let to = (self.rank + ROWS).min(self.end);
-                    let rows = self.dataset.map_rows(self.map, self.head, self.rank..to)?;
+                    let rows = self.map.rows(self.ground, self.head, self.rank..to)?;
                     self.rows = rows.into_iter();
                     continue;
                 }
@@ -169,7 +170,7 @@ impl<'d> Walk<'d> {
                     "process {rank} has {} blocks from {} and elements from {}, where block {} and element {} follow",
                     row.blocks, row.first_block, row.start, self.block, self.position
                 );
-                return Err(self.dataset.damaged(self.map, why));
+                return Err(self.map.damaged(self.ground, why));
             }
             self.left = row.blocks;
             self.now = Some((rank, row, BlockSum::new(self.head.identity, rank)));
@@ -182,10 +183,10 @@ impl<'d> Walk<'d> {
 
     /// Reads the next blocks of the process.
     fn read(&mut self, count: u64) -> Result<Vec<Block>> {
-        let (dataset, map, head) = (self.dataset, self.map, self.head);
+        let (ground, map, head) = (self.ground, self.map, self.head);
         let at = self.block..self.block + count;
-        let offsets = dataset.map_numbers(map, OFFSETS, at.clone())?;
-        let lengths = dataset.map_numbers(map, LENGTHS, at)?;
+        let offsets = map.numbers(ground, OFFSETS, at.clone())?;
+        let lengths = map.numbers(ground, LENGTHS, at)?;
         let mut blocks = Vec::with_capacity(offsets.len());
         for (first, len) in offsets.into_iter().zip(lengths) {
             let last = len.checked_sub(1).and_then(|n| first.checked_add(n));
@@ -194,7 +195,7 @@ impl<'d> Walk<'d> {
                 let (block, shape) = (self.block, head.grid.lens());
                 let why =
                     format!("block {block} (offset {first}, length {len}) is none of {shape:?}");
-                return Err(dataset.damaged(map, why));
+                return Err(map.damaged(ground, why));
             };
             let block = Block { first, last, position: self.position };
             if let Some((_, _, sum)) = &mut self.now {
@@ -204,7 +205,7 @@ impl<'d> Walk<'d> {
             self.block += 1;
             self.position += elements;
             if self.position > head.stored {
-                return Err(dataset.wrong_total(map, head));
+                return Err(map.wrong_total(ground, head));
             }
         }
         Ok(blocks)
@@ -218,24 +219,24 @@ impl<'d> Walk<'d> {
             let why = format!(
                 "the {blocks} blocks of process {rank}, from block {first} on, do not match their checksum"
             );
-            return Err(self.dataset.damaged(self.map, why));
+            return Err(self.map.damaged(self.ground, why));
         }
         match row.start.checked_add(row.elements) == Some(self.position) {
             true => Ok(()),
-            false => Err(self.dataset.wrong_total(self.map, self.head)),
+            false => Err(self.map.wrong_total(self.ground, self.head)),
         }
     }
 }
 
-impl Dataset {
+impl Map {
     /// The rows of processes, each of which matches its checksum.
-    pub(super) fn map_rows(&self, map: &Map, head: &Head, ranks: Range<u64>) -> Result<Vec<Row>> {
+    pub(super) fn rows(&self, ground: &Ground, head: &Head, ranks: Range<u64>) -> Result<Vec<Row>> {
         let mut columns = Vec::with_capacity(Row::NUMBERS.len());
         for what in Row::NUMBERS {
-            columns.push(self.map_numbers(map, what, ranks.clone())?);
+            columns.push(self.numbers(ground, what, ranks.clone())?);
         }
-        let block_sums = self.map_sums(map, BLOCK_CHECKSUM, ranks.clone())?;
-        let sums = self.map_sums(map, CHECKSUM, ranks.clone())?;
+        let block_sums = self.sums(ground, BLOCK_CHECKSUM, ranks.clone())?;
+        let sums = self.sums(ground, CHECKSUM, ranks.clone())?;
         let mut rows = Vec::with_capacity(sums.len());
         for (i, (rank, sum)) in ranks.zip(sums).enumerate() {
             let number = |column: usize| columns[column].get(i).copied().unwrap_or(0);
@@ -248,17 +249,17 @@ impl Dataset {
             };
             if row.sum(head.identity, rank) != sum {
                 let why = format!("the numbers of process {rank} do not match their checksum");
-                return Err(self.damaged(map, why));
+                return Err(self.damaged(ground, why));
             }
             rows.push(row);
         }
         Ok(rows)
     }
 
-    fn map_sums(&self, map: &Map, what: &str, at: Range<u64>) -> Result<Vec<u32>> {
-        let var = self.var(&part(&map.name, what))?;
+    fn sums(&self, ground: &Ground, what: &str, at: Range<u64>) -> Result<Vec<u32>> {
+        let var = ground.var(&part(&self.name, what))?;
         let selection = Selection::slab(&[at.start], &[at.end - at.start]);
-        let sums: Vec<i32> = self.get(var, &selection)?;
+        let sums: Vec<i32> = canonical::get(ground, var, &selection)?;
         Ok(sums.into_iter().map(|sum| sum as u32).collect())
     }
 }

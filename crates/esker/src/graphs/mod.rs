@@ -60,7 +60,7 @@ impl Dataset {
             stored.push((variable.name.clone(), graph));
         }
         let path = self.path().to_path_buf();
-        let joined = join(&stored, &self.header.schema);
+        let joined = join(&stored, &self.ground.header.schema);
         let (set, missing) = joined.map_err(|source| Error::Graph { path, source })?;
         Ok(Graphs { set, missing })
     }
@@ -93,7 +93,7 @@ impl Dataset {
         }
         match contents.is_empty() {
             true => Ok(()),
-            false => self.commit_container(false),
+            false => self.layout.commit(&mut self.ground, false).map(drop),
         }
     }
 }

@@ -6,16 +6,58 @@
 use std::ops::Range;
 use std::time::Instant;
 
-use esker_format::{Header, VarId};
+use esker_format::{Header, VarId, Variable};
 
 use super::asking::Question;
 use super::lay::Want;
+use super::view::View;
+use crate::canonical::detach_extents;
 use crate::error::Result;
+use crate::ground::Ground;
 use crate::hints::Hints;
 use crate::plan::{Extent, Overlap, Piece, Plan, Summary};
 use crate::report::{Report, Tally};
 use crate::request::Request;
-use crate::selection::LogSpace;
+use crate::selection::{LogSpace, log_record_step};
+
+/// The distance of the variable's records in a log's space; 0 for one without.
+pub(crate) fn record_step(header: &Header, variable: &Variable) -> u64 {
+    match header.schema.is_record(variable) {
+        true => log_record_step(header.schema.shape(variable, 0)[1..].iter().product()),
+        false => 0,
+    }
+}
+
+/// Reads for one rank alone what a view knows.
+pub(crate) fn read_alone(
+    ground: &Ground,
+    view: &View,
+    gets: &mut [Request<'_>],
+    report: &mut Report,
+) -> Result<()> {
+    let extents = detach_extents(gets);
+    report.requests += gets.len() as u64;
+    for (get, extent) in gets.iter().zip(&extents) {
+        let Summary { runs, bytes, .. } = extent.summary();
+        report.runs += runs;
+        report.bytes += bytes * get.memory.sides.external.size();
+    }
+    read_from(ground, view, (gets, &extents), report)
+}
+
+/// Reads what a view's index knows.
+pub(crate) fn read_from(
+    ground: &Ground,
+    view: &View,
+    requests: (&mut [Request<'_>], &[Extent]),
+    report: &mut Report,
+) -> Result<()> {
+    let how = (&ground.header, &ground.base.hints);
+    read(how, requests, report, |batch, out| {
+        let state = view.state();
+        Ok(view.lay_batch((&state, &state.index), batch, false, out)?)
+    })
+}
 
 /// Runs that are looked at at once, about.
 const RUNS: u64 = 64 * 1024;

@@ -308,7 +308,7 @@ mod tests {
             }
             assert!(same(&as_doubles, 77), "{number}");
         }
-        let container = ds.container.as_ref().unwrap();
+        let container = ds.layout.get::<crate::container::Container>().unwrap();
         assert!(container.view.state().index.weaves().memory() > 0, "nothing was woven");
     }
 
