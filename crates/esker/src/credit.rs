@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use esker_format::chunked::begun_of;
-use esker_format::sealed::decomposed::{Counts, counts_of};
+use esker_format::sealed::decomposed::{BEGUN, COUNTED, Counts, counts_of};
 use esker_format::{DecodeError, Decoded, Header, VarId};
 use esker_store::{Access, Store};
 
@@ -39,6 +39,13 @@ impl Credit {
         let Some(Counts { begun, counted }) = counts_of(&header.schema) else {
             return Credit::less(records, in_chunks);
         };
+        if counted == Counts::UNREADABLE {
+            return Credit::None(format!(
+                "{BEGUN} and {COUNTED} are no numbers of 64 bits as CDF-{} has them: another program has converted the \
+                 file to another CDF version (`esker copy -k` converts it), or they are damaged",
+                header.schema.version.byte()
+            ));
+        }
         // What other programs add is in the file, and is theirs.
         let is_there = header.layout.record_size > 0 && header.data_end(records) <= file_len;
         let shown = if is_there { records } else { records.min(begun) };
