@@ -48,6 +48,8 @@ pub(crate) struct File {
     pub(crate) fill: bool,
     /// Created, and in its first define mode still.
     pub(crate) new: bool,
+    /// The process that created or opened it: one that was forked from it has all of this too.
+    pub(crate) process: u32,
     /// By variable: whether it is not filled.
     pub(crate) no_fill: Vec<bool>,
     /// Variables from before this define mode.

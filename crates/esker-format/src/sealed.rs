@@ -62,6 +62,11 @@ pub mod decomposed {
         pub counted: u64,
     }
 
+    impl Counts {
+        /// What `counted` is where the attribute has no number as this program writes them.
+        pub const UNREADABLE: u64 = u64::MAX;
+    }
+
     /// The variable that has the counts: the first one of the first map.
     fn holder(schema: &Schema) -> Option<VarId> {
         let holds = |v: &crate::schema::Variable| {
@@ -77,7 +82,7 @@ pub mod decomposed {
         // One that cannot be read bounds nothing above, and everything below.
         Some(Counts {
             begun: number(BEGUN).unwrap_or(0),
-            counted: number(COUNTED).unwrap_or(u64::MAX),
+            counted: number(COUNTED).unwrap_or(Counts::UNREADABLE),
         })
     }
 

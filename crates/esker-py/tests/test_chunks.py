@@ -185,6 +185,25 @@ def test_fewer_records_than_were_begun_are_a_warning(path, tmp_path):
     assert "records-begun" in found and esker.check(path).valid
 
 
+def test_a_broken_seal_is_a_warning(path, tmp_path):
+    with esker.create(path) as ds:
+        ds.create_dimension("x", 6)
+        ds.create_variable("chunked", "f4", ("x",), chunks=(3,))
+        ds.create_variable("regular", "f4", ("x",))
+    data = open(path, "rb").read()
+    with open(path, "wb") as file:
+        file.write(data.replace(b"chunked\0", b"another\0", 1).replace(b"regular\0", b"chunked\0", 1))
+    # Another variable has the name now, and nothing but the seal that was broken can say so.
+    with pytest.warns(UserWarning, match='variable "another": its seal'):
+        ds = esker.open(path)
+    with ds:
+        assert ds["chunked"].shape == (6,)
+        with pytest.raises(Exception, match="__esker_seal"):
+            ds["another"][:]
+    with pytest.warns(UserWarning, match='variable "another": its seal'), pytest.raises(Exception, match="__esker_seal"):
+        esker.convert(path, tmp_path / "other.nc")
+
+
 def test_a_damaged_chunk_is_named(path):
     with esker.create(path) as ds:
         ds.create_dimension("x", 4000)

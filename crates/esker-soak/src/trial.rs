@@ -603,6 +603,8 @@ fn kill(form: Form, family: Family, seed: u64) -> Outcome {
 
 #[cfg(test)]
 mod tests {
+    use esker_format::sealed::SEAL;
+
     use super::*;
 
     fn lived(form: Form) -> (Life, Files) {
@@ -647,6 +649,56 @@ mod tests {
         let (life, mut files) = lived(Form::Log);
         files.retain(|name, _| !name.to_string_lossy().ends_with(".data"));
         assert!(matches!(seen(&life, &files), Verdict::Told(_)));
+    }
+
+    /// Gives a variable another name of the same length, in place (netCDF-C shortens names so).
+    fn rename(files: &mut Files, from: &str, to: &str) {
+        // The file itself, or, with chunks in files beside it, the classic one in its folder.
+        let main = Form::Chunked.path(Path::new(FOLDER));
+        let is_main =
+            |path: &Path, bytes: &[u8]| path.starts_with(&main) && bytes.starts_with(b"CDF");
+        let (_, bytes) = files.iter_mut().find(|(path, bytes)| is_main(path, bytes)).unwrap();
+        let mut name = (from.len() as u32).to_be_bytes().to_vec();
+        name.extend(from.as_bytes());
+        // Variables come behind dimensions and attributes.
+        let at = bytes.windows(name.len()).rposition(|part| part == name).unwrap() + 4;
+        bytes[at..at + from.len()].fill(0);
+        bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+    }
+
+    /// A note that a seal is broken excuses another variable under a sealed one's name, and nothing else: neither other
+    /// values of a variable that has its seal, nor fewer records, nor another variable without such a note.
+    #[test]
+    fn a_broken_seal_excuses_another_variable_under_its_name_and_nothing_else() {
+        for form in [Form::Chunked, Form::ChunkedFiles, Form::Decomposed, Form::DecomposedFiles] {
+            let (life, files) = lived(form);
+            let allowed = Allowed { noted: true, vars: [true, true, false], ..Allowed::all(&life) };
+            let seen = |files: &Files, life: &Life, allowed: Allowed| {
+                let store: Arc<dyn Store> = Arc::new(store_of(files, Path::new(FOLDER)));
+                look(life, &store, Path::new(FOLDER), allowed, false)
+            };
+            // The seal of `rec` is broken, and `plain` has its name.
+            let mut renamed = files.clone();
+            rename(&mut renamed, "rec", "req");
+            rename(&mut renamed, "plain", "rec");
+            let verdict = seen(&renamed, &life, allowed);
+            let Verdict::Told(note) = verdict else { panic!("{}: {verdict:?}", form.name()) };
+            assert!(note.contains("variable \"req\"") && note.contains(SEAL), "{note}");
+            // Where no damage was done, nothing of this is forgiven.
+            let verdict = seen(&renamed, &life, Allowed { noted: false, ..allowed });
+            assert!(matches!(verdict, Verdict::Silent(_)), "{}: {verdict:?}", form.name());
+            // `rec` has its seal, whatever is broken beside it: records that are not there, and values of another life.
+            let mut broken = files.clone();
+            rename(&mut broken, "fixed", "fixee");
+            let mut longer = life.clone();
+            longer.steps += 1;
+            let strange = Life::new(form, 8, 4);
+            for other in [longer, strange] {
+                let allowed = Allowed { noted: true, ..Allowed::all(&other) };
+                let verdict = seen(&broken, &other, allowed);
+                assert!(matches!(verdict, Verdict::Silent(_)), "{}: {verdict:?}", form.name());
+            }
+        }
     }
 
     /// Every structure is found, or damage would be aimed at nothing.

@@ -260,3 +260,20 @@ pub(crate) fn read_header_bytes(path: &Path, file: &dyn File) -> Result<(Decoded
         }
     }
 }
+
+/// The header and its bytes as a reader sees them, who finishes nothing: where a redefinition was interrupted in the
+/// middle of it, what its journal says.
+pub(crate) fn header_as_read(
+    store: &dyn Store,
+    path: &Path,
+    file: &dyn File,
+) -> Result<(Decoded, Vec<u8>)> {
+    match read_journal(store, path, file)? {
+        Some((journal, HeaderState::Torn)) => {
+            let decoded = Header::decode_noting(&journal.new, file.len()?);
+            let failed = |source| Error::Decode { path: path.to_path_buf(), source };
+            Ok((decoded.map_err(failed)?, journal.new))
+        }
+        _ => read_header_bytes(path, file),
+    }
+}

@@ -376,7 +376,8 @@ impl Dataset {
 
     /// What happened that the program may want to know: a burst buffer that was full, or one that was
     /// asked for where it has no use; versions of a container that are newer than the one that is read and
-    /// cannot be; records that were begun and are not counted.
+    /// cannot be; records that were begun and are not counted; variables that are not what they were when they were
+    /// written, so that what has their names may be others.
     pub fn notes(&self) -> &[String] {
         self.layout.notes().unwrap_or(&self.ground.base.notes)
     }

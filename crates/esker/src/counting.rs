@@ -149,7 +149,8 @@ impl Ground {
         }
     }
 
-    fn tell(&mut self, note: String) {
+    /// Notes something that a reader has to know.
+    pub(crate) fn tell(&mut self, note: String) {
         if !self.base.notes.contains(&note) {
             self.base.notes.push(note);
         }

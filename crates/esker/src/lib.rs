@@ -129,7 +129,7 @@ pub use bounded::CacheUse;
 pub use burst::{RecoverOptions, Recovery, recover};
 pub use chunked::policy as owners;
 pub use chunked::{ChunkFault, ChunkFaultKind, Chunking, StoredChunk, TableBlock, classic_of};
-pub use credit::reader_notes;
+pub use credit::{reader_notes, uncounted_records};
 pub use dataset::Dataset;
 pub use decomposed::{Decomposition, DecompositionId};
 pub use define::{Define, EnddefError};

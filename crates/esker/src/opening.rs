@@ -8,7 +8,7 @@ use esker_format::chunked::{Anchor, writer_of};
 use esker_format::{Alignment, DataLayout, Decoded, Header, HeaderState, NumRecs};
 use esker_store::{Access, File, Locked};
 
-use crate::base::{Base, agree, broadcast_parts, read_header_bytes};
+use crate::base::{Base, agree, broadcast_parts, header_as_read, read_header_bytes};
 use crate::burst::{Buffered, Burst};
 use crate::canonical::Canonical;
 use crate::chunked::{Chunked, classic_of};
@@ -16,7 +16,7 @@ use crate::commit::Committed;
 use crate::common::Common;
 use crate::container::{self, Container};
 use crate::counting::Begun;
-use crate::credit::Credit;
+use crate::credit::{Credit, seal_notes};
 use crate::dataset::Dataset;
 use crate::decomposed::{DecompositionError, Groups, Mapped, Spread, require_dataset};
 use crate::define::aligned;
@@ -106,6 +106,7 @@ impl Dataset {
         let Dataset { ground, layout, .. } = &mut dataset;
         ground.lock = lock;
         if !ground.base.raw {
+            seal_notes(&broken).into_iter().for_each(|note| ground.tell(note));
             ground.broken = Arc::new(broken);
         }
         if let Some(chunked) = layout.get_mut::<Chunked>() {
@@ -236,23 +237,18 @@ fn header_for_writing(
 
 /// The header and its bytes, after an interrupted redefinition was dealt with.
 fn settled_header(base: &Base, file: &dyn File) -> Result<(Decoded, Vec<u8>)> {
-    let Some((journal, state)) = base.journal(file)? else {
-        return read_header_bytes(&base.path, file);
-    };
-    let store = &*base.store;
-    match (state, base.writable) {
-        (HeaderState::New, true) => remove_journal(store, &base.path)?,
-        (HeaderState::Old | HeaderState::Torn, true) => {
-            finish_redefinition(store, &base.path, file, &journal)?;
-        }
-        (HeaderState::Foreign, true) => return Err(base.stale_journal()),
-        (HeaderState::Torn, false) => {
-            let decoded = Header::decode_noting(&journal.new, file.len()?);
-            let decoded =
-                decoded.map_err(|source| Error::Decode { path: base.path.clone(), source })?;
-            return Ok((decoded, journal.new));
-        }
-        (_, false) => {}
+    let (store, path) = (&*base.store, &base.path);
+    if !base.writable {
+        return header_as_read(store, path, file);
     }
-    read_header_bytes(&base.path, file)
+    if let Some((journal, state)) = base.journal(file)? {
+        match state {
+            HeaderState::New => remove_journal(store, path)?,
+            HeaderState::Old | HeaderState::Torn => {
+                finish_redefinition(store, path, file, &journal)?
+            }
+            HeaderState::Foreign => return Err(base.stale_journal()),
+        }
+    }
+    read_header_bytes(path, file)
 }

@@ -301,6 +301,7 @@ unsafe fn create_file(
         strict,
         fill: false,
         new: true,
+        process: std::process::id(),
         no_fill: Vec::new(),
         old_vars: 0,
         hinted: aligns_of(&info),
@@ -416,6 +417,7 @@ unsafe fn open_file(
         strict,
         fill: false,
         new: false,
+        process: std::process::id(),
         // As in PnetCDF, whatever the file was created with: it does not say.
         no_fill: vec![false; vars],
         old_vars: vars,
@@ -722,6 +724,11 @@ pub(crate) unsafe fn abort(ncid: c_int) -> c_int {
         Err(code) => return code,
     };
     let mut file = files::lock(&file);
+    if file.process != std::process::id() {
+        // This process was forked from the one that has it: the name, what grows under it and MPI are its parent's.
+        file.state = State::Lost;
+        return 0;
+    }
     let comm = file.comm.clone();
     let new = file.new;
     let ended =

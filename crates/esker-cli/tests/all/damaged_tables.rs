@@ -103,6 +103,46 @@ fn every_command_fails_for_a_damaged_table_and_check_says_what_is_wrong() {
     assert_eq!(run(&["check", name]).code, Some(0));
 }
 
+/// The name of a chunked variable went to another one: whoever reads that is told.
+#[test]
+fn every_command_tells_of_a_broken_seal() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("run.nc");
+    let mut def = Dataset::create(&path, CreateOptions::new()).expect("a file");
+    let x = def.add_dim("x", DimLen::Fixed(6)).expect("a dimension");
+    let chunked = def.add_var("chunked", ExternalType::Float, &[x]).expect("a variable");
+    def.set_chunks(chunked, &[3]).expect("chunks");
+    def.add_var("regular", ExternalType::Float, &[x]).expect("a variable");
+    def.enddef().expect("a dataset").close().expect("an end");
+    let name = path.to_str().expect("text");
+    assert_eq!(run(&["dump", "-v", "chunked", name]).err, "");
+    let mut bytes = std::fs::read(&path).expect("bytes");
+    for (from, to) in [(b"chunked", b"another"), (b"regular", b"chunked")] {
+        let at = find(&bytes, from);
+        bytes[at..at + to.len()].copy_from_slice(to);
+    }
+    std::fs::write(&path, &bytes).expect("a file");
+    let words = "variable \"another\": its seal (__esker_seal) does not match";
+    let out = directory.path().join("out");
+    let out = out.to_str().expect("text");
+    for arguments in [
+        &["dump", "-v", "chunked", name][..],
+        &["copy", "-O", name, out],
+        &["diff", name, name],
+        &["refs", "-O", "-o", out, name],
+    ] {
+        let run = run(arguments);
+        assert!(run.err.contains(words), "esker {arguments:?}: {}", run.err);
+    }
+    let info = run(&["info", name]);
+    assert!(format!("{}{}", info.out, info.err).contains(words), "{}", info.out);
+    let checked = run(&["check", name]);
+    assert_ne!(checked.code, Some(0), "{}", checked.out);
+    // A finding of its own, and not one of the number of records.
+    assert_eq!(checked.out.matches("__esker_seal").count(), 1, "{}", checked.out);
+    assert!(!run(&["check", "--json", name]).out.contains("records-begun"));
+}
+
 #[test]
 fn a_file_that_somebody_writes_is_read_and_not_replaced() {
     let directory = tempfile::tempdir().expect("a directory");

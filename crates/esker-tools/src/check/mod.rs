@@ -175,8 +175,8 @@ pub fn check(
             let header = &decoded.header;
             (version, numrecs) = (Some(header.schema.version), Some(header.numrecs));
             inspect(&decoded, &*file, file_len, &mut findings)?;
-            let notes = esker::reader_notes(store, &path);
-            findings.extend(notes.iter().map(|note| length::uncounted(note)));
+            let note = esker::uncounted_records(store, &path);
+            findings.extend(note.iter().map(|note| length::uncounted(note)));
             subfiles::check(options, &path, header, &mut findings, progress)?;
             maps::check(options, &path, header, &mut findings);
             chunks::check(&options.store, &path, header, progress, &mut findings)?;

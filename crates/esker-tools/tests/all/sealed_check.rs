@@ -14,8 +14,12 @@ const PLAIN: &[f64] = &[30., 31., 32., 33., 34., 35.];
 
 /// A chunked variable, a decomposed one and a plain one. The header has room, as after a redefinition.
 fn made(directory: &Path) -> PathBuf {
+    made_in(directory, Version::Cdf2)
+}
+
+fn made_in(directory: &Path, version: Version) -> PathBuf {
     let path = directory.join("a.nc");
-    let options = CreateOptions::new().version(Version::Cdf2);
+    let options = CreateOptions::new().version(version);
     let mut def = Dataset::create(&path, options).unwrap();
     let y = def.add_dim("y", DimLen::Fixed(2)).unwrap();
     let x = def.add_dim("x", DimLen::Fixed(6)).unwrap();
@@ -196,6 +200,14 @@ fn what_nco_changes_is_kept_or_an_error() {
     kept_or_an_error(&other);
     tool("ncks", &["-h", "-O", "-6", "-v", "decomposed,plain", "a.nc", "b.nc"], place);
     kept_or_an_error(&other);
+    // In another CDF version, where numbers of 64 bits are written in another way.
+    made_in(directory.path(), Version::Cdf5);
+    tool("ncks", &["-h", "-O", "-6", "a.nc", "b.nc"], place);
+    for name in ["decomposed", "plain"] {
+        let error = values(&other, name).unwrap_err();
+        assert!(error.contains("records_counted") && error.contains("esker copy -k"), "{error}");
+        assert!(!error.contains(&u64::MAX.to_string()), "{error}");
+    }
 }
 
 /// Other variables are as they were; those that are sealed too, or an error that names them.

@@ -9,7 +9,7 @@ use esker::{
     Communicator, CreateOptions, Dataset, DimLen, ExternalType, Hints, OpenOptions, Owner,
     Selection, Version,
 };
-use esker_format::Header;
+use esker_format::{Decoded, Header};
 use esker_store::{Access, CreateMode, LocalStore, MemoryStore, Store};
 use esker_testkit::ranks::on_ranks;
 use esker_testkit::{programs, python};
@@ -137,9 +137,16 @@ fn require_told(store: &MemoryStore, what: &dyn Fn() -> String) -> usize {
 
 /// The files of a store that begin with a classic header, and its length.
 fn headers(store: &MemoryStore) -> Vec<(PathBuf, Header, usize)> {
+    headers_of(store, |decoded| decoded.sound().ok())
+}
+
+fn headers_of(
+    store: &MemoryStore,
+    take: fn(Decoded) -> Option<Header>,
+) -> Vec<(PathBuf, Header, usize)> {
     let header = |path: PathBuf| {
         let bytes = store.bytes(&path)?;
-        let header = Header::decode(&bytes, bytes.len() as u64).ok()?;
+        let header = take(Header::decode_noting(&bytes, bytes.len() as u64).ok()?)?;
         let len = header.layout.header_len as usize;
         Some((path, header, len))
     };
@@ -213,6 +220,76 @@ fn a_lost_mark_is_told_with_its_variable_and_keeps_writers_away() {
         });
         assert_eq!(told, [true, true]);
     }
+}
+
+/// Gives a variable another name that is not longer, in place, as netCDF-C shortens names.
+fn rename(store: &MemoryStore, from: &str, to: &str) {
+    // The file itself, or, with chunks in files beside it, the classic one in its folder.
+    let is_main = |path: &PathBuf| path == Path::new(MAIN) || path.starts_with(MAIN);
+    let files = headers_of(store, |decoded| Some(decoded.header));
+    let (path, _, _) = files.into_iter().find(|(path, ..)| is_main(path)).unwrap();
+    let bytes = store.bytes(&path).unwrap();
+    let mut name = (from.len() as u32).to_be_bytes().to_vec();
+    name.extend(from.as_bytes());
+    let found: Vec<usize> =
+        (0..bytes.len() - name.len()).filter(|at| bytes[*at..].starts_with(&name)).collect();
+    // Variables come behind dimensions and attributes.
+    let at = found[found.len() - 1] + 4;
+    let mut new = to.as_bytes().to_vec();
+    new.resize(from.len(), 0);
+    write(store, &path, at as u64, &new);
+}
+
+/// Whoever asks by name for a variable whose name damage has given to another gets the other one: who has lost the name is
+/// told when the dataset is opened.
+#[test]
+fn a_name_that_damage_gave_to_another_variable_is_told() {
+    for form in FORMS {
+        let store = made(form);
+        let shared: Arc<dyn Store> = Arc::new(store.clone());
+        let open = |raw| {
+            Dataset::open_with(MAIN, OpenOptions::new().store(shared.clone()).raw(raw)).unwrap()
+        };
+        assert_eq!(open(false).notes(), [] as [String; 0], "{form:?}");
+        rename(&store, "r", "q");
+        rename(&store, "plain", "r");
+        // Nothing says of an ordinary variable that this is not its name.
+        let ds = open(false);
+        assert_eq!(ds.shape(ds.var("r").unwrap()).unwrap(), [X], "{form:?}");
+        let [note] = ds.notes() else { panic!("{form:?}: {:?}", ds.notes()) };
+        assert!(note.contains("variable \"q\"") && note.contains("__esker_seal"), "{note}");
+        assert!(note.contains("another variable may have its name"), "{note}");
+        assert!(ds.shape(ds.var("q").unwrap()).is_err(), "{form:?}");
+        assert_eq!(esker::reader_notes(&store, Path::new(MAIN)), ds.notes(), "{form:?}");
+        assert_eq!(esker::uncounted_records(&store, Path::new(MAIN)), None, "{form:?}");
+        // Who looks at the file as it is looks at no seals.
+        assert_eq!(open(true).notes(), [] as [String; 0], "{form:?}");
+        let (told, expected) = (shared.clone(), note.clone());
+        on_ranks(2, move |comm: Arc<dyn Communicator>| {
+            let options = OpenOptions::new().comm(comm).store(told.clone());
+            let ds = Dataset::open_with(MAIN, options).unwrap();
+            assert_eq!(ds.notes(), std::slice::from_ref(&expected), "{form:?}");
+        });
+    }
+}
+
+#[test]
+fn many_broken_seals_are_counted_and_not_all_told() {
+    let store = MemoryStore::default();
+    let shared: Arc<dyn Store> = Arc::new(store.clone());
+    let options = CreateOptions::new().store(shared.clone()).version(Version::Cdf2);
+    let mut def = Dataset::create(MAIN, options).unwrap();
+    let x = def.add_dim("x", DimLen::Fixed(X)).unwrap();
+    for number in 10..40 {
+        let var = def.add_var(&format!("v{number}"), ExternalType::Int, &[x]).unwrap();
+        def.set_chunks(var, &[2]).unwrap();
+    }
+    def.enddef().unwrap().close().unwrap();
+    (10..40).for_each(|n| rename(&store, &format!("v{n}"), &format!("w{n}")));
+    let ds = Dataset::open_with(MAIN, OpenOptions::new().store(shared)).unwrap();
+    let [first, .., last] = ds.notes() else { panic!("{:?}", ds.notes()) };
+    assert!(first.contains("variable \"w10\""), "{first}");
+    assert!(ds.notes().len() == 17 && last.contains("14 other variables"), "{last}");
 }
 
 #[test]
