@@ -76,10 +76,14 @@ pub(crate) struct With<'w, 'b> {
 
 /// Units that are read.
 pub(crate) trait Source: Units {
+    /// Whether owners get no more of a unit than the runs that somebody wants. Then ranks keep their lists of these until
+    /// the values come; otherwise they sweep a round's units again, which costs less than lists of all of them.
+    const BY_RUNS: bool;
+
     /// From so many bytes on, a unit of which most is wanted is sent whole.
     const WHOLE: u64;
 
-    /// Somebody wants these runs of a unit of this rank.
+    /// Somebody wants these runs of a unit of this rank. Not told where units are got whole.
     fn want(&mut self, comb: &Comb);
 
     /// Gets this rank's units of a round, a few at a time and by address, and gives them to `give`.
@@ -176,20 +180,24 @@ pub(crate) fn read<S: Source>(
         let (mut own, mut away) = (Vec::new(), Vec::new());
         let mut packets: BTreeMap<usize, Packet> = BTreeMap::new();
         for unit in units.of_round(round) {
+            if unit.owner == me && !S::BY_RUNS {
+                own.push(Wanted { unit, list: None, whole: true });
+                continue;
+            }
             let taken = sweep.take_together(unit.start, unit.end, Overlap::Shared);
             if taken.is_empty() {
                 continue;
             }
-            let taken = taken.into_owned();
             if unit.owner == me {
                 taken.each_comb(|comb| units.want(&comb));
-                own.push((unit, taken));
+                own.push(Wanted { unit, list: Some(taken.into_owned()), whole: true });
                 continue;
             }
             let whole = is_wanted_whole(&taken, unit.end - unit.start, S::WHOLE);
             let runs = if whole { RunList::new(unit.start) } else { listed(unit.start, &taken) };
             packets.entry(unit.owner).or_default().ask(unit.start, runs);
-            away.push(Wanted { unit, taken, whole });
+            let kept = S::BY_RUNS || !whole;
+            away.push(Wanted { unit, list: kept.then(|| taken.into_owned()), whole });
         }
         report.phases.convert += clock.elapsed();
         let asked = deliver(comm, packets, report)?;
@@ -197,43 +205,60 @@ pub(crate) fn read<S: Source>(
         for (rank, message) in &asked {
             answers.push(Answer::to(*rank, message).ok_or(Error::Garbled)?);
         }
-        for answer in &answers {
+        for answer in answers.iter().filter(|_| S::BY_RUNS) {
             answer.combs().for_each(|comb| units.want(&comb));
         }
-        let lists = own.iter().map(|(_, taken)| taken.memory()).sum::<u64>()
-            + away.iter().map(|wanted| wanted.taken.memory()).sum::<u64>()
+        let lists = own.iter().chain(&away).map(Wanted::memory).sum::<u64>()
             + asked.iter().map(|(_, message)| message.len() as u64).sum::<u64>();
         let mut sends = Vec::new();
-        let mut next = own.iter().peekable();
+        let (mut next, mut again) = (own.iter().peekable(), plan.sweep());
         units.get(round, report, &mut |got, report| {
             for answer in &mut answers {
                 answer.take_out(comm, got, &mut sends, report)?;
             }
             let (mut here, end) = (got.iter(), got.last().map_or(0, |unit| unit.end));
-            while let Some((unit, taken)) = next.next_if(|(unit, _)| unit.start < end) {
-                let found = here.find(|got| got.start == unit.start).ok_or(Error::Garbled)?;
+            while let Some(wanted) = next.next_if(|wanted| wanted.unit.start < end) {
+                let start = wanted.unit.start;
+                let found = here.find(|got| got.start == start).ok_or(Error::Garbled)?;
                 if !found.bytes.is_empty() {
-                    taken.take_out(unit.start, found.bytes, requests)?;
+                    let taken = wanted.taken(&mut again);
+                    taken.take_out(start, found.bytes, requests)?;
                     report.copied += taken.bytes();
                 }
             }
             Ok(())
         })?;
-        report.peak_memory = report.peak_memory.max(units.memory() + lists + sweep.memory());
+        let memory = units.memory() + lists + sweep.memory() + again.memory();
+        report.peak_memory = report.peak_memory.max(memory);
         for answer in answers {
             answer.send(comm, &mut sends, report)?;
         }
-        collect(comm, &away, requests, report)?;
+        collect(comm, &away, plan, requests, report)?;
         Sending::wait_all(sends)?;
     }
     Ok(())
 }
 
-/// What this rank wants of a unit of another one.
+/// What this rank wants of a unit.
 struct Wanted {
     unit: Unit,
-    taken: Taken<'static>,
+    /// The list, where it is kept.
+    list: Option<Taken<'static>>,
     whole: bool,
+}
+
+impl Wanted {
+    /// The list as it was kept, or from a sweep that has not passed the unit.
+    fn taken<'s>(&'s self, sweep: &'s mut Sweep<'_, '_>) -> Taken<'s> {
+        match &self.list {
+            Some(list) => list.borrow(),
+            None => sweep.take_together(self.unit.start, self.unit.end, Overlap::Shared),
+        }
+    }
+
+    fn memory(&self) -> u64 {
+        size_of::<Wanted>() as u64 + self.list.as_ref().map_or(0, Taken::memory)
+    }
 }
 
 /// Takes the wanted pieces out of what the owners send: of each the whole units in their order, then the pieces of
@@ -241,31 +266,35 @@ struct Wanted {
 fn collect(
     comm: &dyn Communicator,
     away: &[Wanted],
+    plan: &Plan<'_>,
     requests: &mut [Request<'_>],
     report: &mut Report,
 ) -> Result<()> {
-    let mut pieces: BTreeMap<usize, Vec<&Wanted>> = BTreeMap::new();
+    let mut sweep = plan.sweep();
+    let mut pieces: BTreeMap<usize, Vec<&Taken<'_>>> = BTreeMap::new();
     for wanted in away {
-        report.copied += wanted.taken.bytes();
-        if !wanted.whole {
-            pieces.entry(wanted.unit.owner).or_default().push(wanted);
+        let Unit { owner, start, end, .. } = wanted.unit;
+        if let (false, Some(list)) = (wanted.whole, &wanted.list) {
+            pieces.entry(owner).or_default().push(list);
             continue;
         }
-        let Unit { owner, start, end, .. } = wanted.unit;
         let bytes = receive(comm, owner, end - start, report)?;
         let clock = Instant::now();
-        wanted.taken.take_out(start, &bytes, requests)?;
+        let taken = wanted.taken(&mut sweep);
+        taken.take_out(start, &bytes, requests)?;
+        report.copied += taken.bytes();
         report.phases.convert += clock.elapsed();
     }
-    for (owner, list) in pieces {
-        let total = list.iter().map(|wanted| wanted.taken.union_len()).sum();
+    for (owner, lists) in pieces {
+        let total = lists.iter().map(|taken| taken.union_len()).sum();
         let reply = receive(comm, owner, total, report)?;
         let clock = Instant::now();
         let mut rest = &reply[..];
-        for Wanted { taken, .. } in list {
+        for taken in lists {
             let len = taken.union_len() as usize;
             let (now, later) = rest.split_at_checked(len).ok_or(Error::Garbled)?;
             taken.unpack(now, requests)?;
+            report.copied += taken.bytes();
             rest = later;
         }
         report.phases.convert += clock.elapsed();

@@ -367,7 +367,7 @@ mod tests {
     fn neighbours_become_one_run() {
         let extent = extent(&[(10, 5), (15, 5), (30, 2)]);
         let mut runs = 0;
-        extent.parts(|_, _, one_run| runs += u32::from(one_run));
+        extent.parts_not_shared(|_, _, one_run| runs += u32::from(one_run));
         assert_eq!(runs, 2);
         assert_eq!(extent.end(), 32);
         let plan = Plan::new([&extent].into_iter());

@@ -32,6 +32,14 @@ impl Taken<'_> {
         }
     }
 
+    /// The same, borrowed from this.
+    pub(crate) fn borrow(&self) -> Taken<'_> {
+        match self {
+            Taken::Pieces(pieces) => Taken::Pieces(Cow::Borrowed(pieces)),
+            Taken::Combs(combs) => Taken::Combs(Cow::Borrowed(combs)),
+        }
+    }
+
     /// Whether there is nothing in the stretch.
     pub(crate) fn is_empty(&self) -> bool {
         match self {

@@ -274,6 +274,8 @@ impl Units for Fetching<'_, '_> {
 }
 
 impl Source for Fetching<'_, '_> {
+    const BY_RUNS: bool = true;
+
     /// A window is as long as it is because of what is wanted of it.
     const WHOLE: u64 = u64::MAX;
 

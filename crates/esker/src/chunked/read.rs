@@ -64,12 +64,12 @@ pub(super) fn touched<'e>(
             (at, len) = (at + n, len - n);
         }
     };
-    // A box lies within one chunk, whatever its bytes are; runs are cut.
+    // A box lies within one chunk, whatever its bytes are; runs are cut, but those of a shared list, which were.
     for extent in extents {
         if let Some((shared, base)) = extent.shared() {
             shared.units.iter().for_each(|(unit, bytes)| add(base + unit, *bytes));
         }
-        extent.parts(|at, len, whole| match whole {
+        extent.parts_not_shared(|at, len, whole| match whole {
             true => add(at, len),
             false => {
                 if let Some((_, begin, bytes)) = chunked.space.chunk_at(at) {
@@ -262,10 +262,12 @@ impl Units for Decoding<'_> {
 }
 
 impl Source for Decoding<'_> {
+    /// They are decoded whole.
+    const BY_RUNS: bool = false;
+
     /// A chunk that is sent whole is a message of its own, which should not be a short one.
     const WHOLE: u64 = 64 << 10;
 
-    /// They are decoded whole.
     fn want(&mut self, _: &Comb) {}
 
     fn get(

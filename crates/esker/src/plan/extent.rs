@@ -207,10 +207,17 @@ impl Extent {
         (&self.singles, &self.patterns)
     }
 
-    /// Calls `each` with the first byte and the number of bytes of everything in it, in no order, and
-    /// whether that is one run.
-    pub(crate) fn parts(&self, mut each: impl FnMut(u64, u64, bool)) {
-        self.stretches(|summary| each(summary.first, summary.bytes, summary.runs == 1));
+    /// Calls `each` with the first byte and the number of bytes of everything in it but what it
+    /// [shares](Self::shared), in no order, and whether that is one run.
+    pub(crate) fn parts_not_shared(&self, mut each: impl FnMut(u64, u64, bool)) {
+        self.each_not_shared(|what, summary| match what {
+            What::Singles(runs, shift) => {
+                runs.iter().for_each(|run| each(run.offset + shift.offset, run.len, true));
+            }
+            What::Pattern(..) | What::Box(..) => {
+                each(summary.first, summary.bytes, summary.runs == 1)
+            }
+        });
     }
 
     /// The same places in the classic file, of what is in a log's space.
@@ -259,20 +266,17 @@ impl Extent {
         sum
     }
 
-    /// Calls `each` with every run of the lists, and with every pattern as a whole.
-    fn stretches(&self, mut each: impl FnMut(Summary)) {
-        self.each(|what, summary| match what {
-            What::Singles(runs, shift) => runs.iter().for_each(|run| {
-                let first = run.offset + shift.offset;
-                each(Summary { first, end: first + run.len, runs: 1, bytes: run.len });
-            }),
-            What::Pattern(..) | What::Box(..) => each(summary),
-        });
+    /// Calls `each` with everything in it, and that in numbers.
+    pub(super) fn each<'e>(&'e self, mut each: impl FnMut(What<'e>, Summary)) {
+        if let Some((shared, base)) = &self.shared {
+            let shift = Shift { offset: *base, element: 0 };
+            each(What::Singles(&shared.runs, shift), shared.summary.moved(*base));
+        }
+        self.each_not_shared(each);
     }
 
-    /// Calls `each` with everything in it, and that in numbers: the one place that knows all the
-    /// forms that a request's runs have.
-    pub(super) fn each<'e>(&'e self, mut each: impl FnMut(What<'e>, Summary)) {
+    /// The same but what it shares: the one place that knows all other forms that a request's runs have.
+    fn each_not_shared<'e>(&'e self, mut each: impl FnMut(What<'e>, Summary)) {
         if !self.singles.is_empty() {
             each(What::Singles(&self.singles, Shift::default()), Summary::of_runs(&self.singles));
         }
@@ -281,10 +285,6 @@ impl Extent {
             for place in places {
                 each(What::Singles(runs, *place), summary.moved(place.offset));
             }
-        }
-        if let Some((shared, base)) = &self.shared {
-            let shift = Shift { offset: *base, element: 0 };
-            each(What::Singles(&shared.runs, shift), shared.summary.moved(*base));
         }
         for (pattern, elements) in &self.boxes {
             each(What::Box(pattern, elements), Summary::of_pattern(pattern));

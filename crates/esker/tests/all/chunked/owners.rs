@@ -149,3 +149,42 @@ fn a_chunk_with_many_readers_is_read_once() {
     let (_, all) = reads[0];
     assert!(all <= chunks + (RANKS * vars) as u64 * 16, "{all} reads");
 }
+
+#[test]
+fn a_list_of_runs_counts_once_when_ranks_decide_who_decodes() {
+    // Every other column, as a list of elements: each of two ranks wants half of each chunk.
+    let columns = |comm: &dyn Communicator| {
+        let place = |i: u64| [i / (SIDE / 2), 2 * (i % (SIDE / 2)) + comm.rank() as u64];
+        let starts: Vec<u64> = (0..SIDE * SIDE / 2).flat_map(place).collect();
+        Selection::list(2, starts.clone(), vec![1; starts.len()])
+    };
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+    let vars = 3;
+    let reads = on_ranks(2, move |comm| {
+        let (mut ds, ids, _) = define(&comm, store.clone(), vars);
+        let expected: Vec<i32> =
+            (0..(SIDE * SIDE / 2) as i32).map(|i| 2 * i + comm.rank() as i32).collect();
+        let mut queue = Requests::new();
+        for v in &ids {
+            ds.iput(&mut queue, *v, &columns(&*comm), &expected).unwrap();
+        }
+        ds.wait_all(&mut queue).unwrap();
+        drop(queue);
+        let all: Vec<i32> = ds.get(ids[1], &Selection::all()).unwrap();
+        assert!(all.iter().copied().eq(0..(SIDE * SIDE) as i32));
+        ds.reset_report();
+        let mut found = vec![vec![0i32; expected.len()]; vars];
+        let mut queue = Requests::new();
+        for (v, out) in ids.iter().zip(&mut found) {
+            ds.iget(&mut queue, *v, &columns(&*comm), out).unwrap();
+        }
+        ds.wait_all(&mut queue).unwrap();
+        drop(queue);
+        assert!(found.iter().all(|values| *values == expected));
+        assert_eq!(ds.report().read_strategy, Strategy::Exchanged);
+        ds.report().reads
+    });
+    // The one that was read whole before may still be in the cache.
+    let decoded = reads.iter().sum::<u64>();
+    assert!(decoded <= 16 * vars as u64, "{decoded} chunks were decoded");
+}
