@@ -8,10 +8,11 @@ use esker_store::File;
 use crate::burst::Buffered;
 use crate::container::Container;
 use crate::dataset::Dataset;
-use crate::decomposed::{Spread, follow_renames};
+use crate::decomposed::follow_renames;
 use crate::error::{Error, Result};
 use crate::ground::Ground;
 use crate::journal::replace_header;
+use crate::volume::Volume;
 
 impl Dataset {
     /// Changes names and attributes without leaving data mode, which is possible as long as
@@ -43,8 +44,8 @@ impl Dataset {
             buffered.land(ground)?;
             header.numrecs = ground.header.numrecs;
         }
-        match ground.spread.clone() {
-            Some(spread) => amend_spread(ground, &spread, header)?,
+        match ground.volume.clone() {
+            Some(volume) => amend_volume(ground, &*volume, header)?,
             None => amend_file(ground, header)?,
         }
         ground.header_changed();
@@ -70,9 +71,9 @@ fn amend_file(ground: &mut Ground, mut header: Header) -> Result<()> {
 }
 
 /// The same where the header that is stored is another.
-fn amend_spread(ground: &mut Ground, spread: &Spread, header: Header) -> Result<()> {
-    let schema = spread.on_disk(&header.schema).map_err(|e| ground.base.schema_error(e))?;
-    let old = spread.disk().clone();
+fn amend_volume(ground: &mut Ground, volume: &dyn Volume, header: Header) -> Result<()> {
+    let schema = volume.on_disk(&header.schema).map_err(|e| ground.base.schema_error(e))?;
+    let old = volume.disk().clone();
     let mut disk = Header { schema, numrecs: ground.header.numrecs, layout: old.layout.clone() };
     disk.layout.header_len = disk.encode().len() as u64;
     let room = disk.layout.places.iter().map(|p| p.begin).min();
@@ -81,8 +82,8 @@ fn amend_spread(ground: &mut Ground, spread: &Spread, header: Header) -> Result<
         let why = "the header has no room for this change";
         return Err(Error::NotAlike { path: ground.base.path.clone(), why });
     }
-    replace(ground, spread.main(), old.layout.header_len, &disk.encode())?;
-    *spread.disk() = disk;
+    replace(ground, volume.main(), old.layout.header_len, &disk.encode())?;
+    *volume.disk() = disk;
     ground.header = header;
     Ok(())
 }

@@ -1,13 +1,14 @@
 //! The file under a dataset, in define mode and in data mode alike.
 
 use std::ffi::OsString;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use esker_comm::{Communicator, CommunicatorExt, Message};
 use esker_format::{Alignment, DecodeError, Decoded, Fault, Header, HeaderJournal, HeaderState};
-use esker_store::{File, Store};
+use esker_store::{Access, File, Store, StoreError};
 
 use crate::common::{Common, same_everywhere};
 use crate::error::{Error, Result};
@@ -276,4 +277,24 @@ pub(crate) fn header_as_read(
         }
         _ => read_header_bytes(path, file),
     }
+}
+
+/// The classic file in the folder of a sub-filed dataset.
+pub(crate) const CLASSIC: &str = "data.nc";
+
+/// The file that a path stands for: in a folder with a sub-filed dataset, the classic one.
+pub fn classic_of(store: &dyn Store, path: &Path) -> std::result::Result<PathBuf, StoreError> {
+    let inner = path.join(CLASSIC);
+    if !store.is_dir(path)? || !store.exists(&inner)? {
+        return Ok(path.to_path_buf());
+    }
+    // In the folder there are no links: one would lead to another dataset.
+    store.enclosed(path)?.open(&inner, Access::Read)?;
+    Ok(inner)
+}
+
+/// A number that no other session has.
+pub(crate) fn identity() -> u64 {
+    // The standard library seeds its maps from the system's random numbers.
+    RandomState::new().build_hasher().finish()
 }

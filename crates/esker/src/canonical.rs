@@ -12,8 +12,7 @@ use crate::direct;
 use crate::error::{Error, Result};
 use crate::fill::fill_range;
 use crate::ground::Ground;
-use crate::layout::{Announced, Asked, Kept, Layout, Wait};
-use crate::log::{self, View};
+use crate::layout::{Announced, Asked, Kept, Layout, Over, Wait};
 use crate::memory::{Memory, MemoryLayout};
 use crate::plan::{Extent, Plan, Summary};
 use crate::report::{Report, Strategy};
@@ -108,11 +107,11 @@ impl Layout for Canonical {
         &self,
         ground: &Ground,
         gets: &mut Vec<Request<'_>>,
-        over: Option<&Arc<View>>,
+        over: Option<&Arc<dyn Over>>,
         report: &mut Report,
     ) -> Result<()> {
-        if let Some(view) = over {
-            return log::read_alone(ground, view, gets, report);
+        if let Some(over) = over {
+            return over.read(ground, gets, report);
         }
         let extents = detach_extents(gets);
         let extents = ground.in_file(gets, extents);

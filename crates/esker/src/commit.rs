@@ -13,10 +13,9 @@ use esker_format::{Alignment, DataLayout, Header, HeaderState, values};
 use esker_store::{Access, Draft, File, Locked};
 
 use crate::base::{Base, read_header};
-use crate::chunked::{
-    self, Heap, HeapFile, Placing, remove_others, same_but_for_growth, tables_file, write_tables,
-};
+use crate::chunked::{self, Heap, HeapFile, Placing, remove_others, tables_file, write_tables};
 use crate::container::Container;
+use crate::counting::same_but_for_growth;
 use crate::decomposed::{Groups, NewMap, Replaced, Spread, discard_new, write_maps};
 use crate::define::Before;
 use crate::error::{Error, Result};
@@ -25,6 +24,7 @@ use crate::graphs::Content;
 use crate::hints::ChunkFiles;
 use crate::journal;
 use crate::moving::{self, Turn};
+use crate::volume::Volume;
 use crate::writer;
 use crate::young::{self, Survives};
 
@@ -39,7 +39,7 @@ pub(crate) struct Committed {
     /// The heap of its chunked variables, if it has any.
     pub(crate) heap: Option<Heap>,
     /// The file, if variables are in sub-files.
-    pub(crate) spread: Option<Arc<Spread>>,
+    pub(crate) volume: Option<Arc<dyn Volume>>,
     /// Keeps other writers away, on rank 0, if the file that was made has one at a time.
     pub(crate) lock: Option<Locked>,
 }
@@ -243,7 +243,14 @@ fn create_named(
     if let Some(replaced) = replaced {
         replaced.remove_subfiles(base, groups);
     }
-    Ok(Committed { file, renamed: true, container: None, heap: None, spread, lock })
+    Ok(Committed {
+        file,
+        renamed: true,
+        container: None,
+        heap: None,
+        volume: spread.map(|spread| spread as Arc<dyn Volume>),
+        lock,
+    })
 }
 
 /// The file of a draft.
@@ -277,15 +284,15 @@ pub(crate) fn update(base: &Base, before: &Before, new: &New<'_>) -> Result<Comm
     })?;
     let survives = base.survives()?;
     let heap_stays = new.placing.is_none_or(|placing| placing.moved.is_none());
-    let (container, heap, spread) = (None, None, None);
+    let (container, heap, volume) = (None, None, None);
     if heap_stays && stays(before, new.header) {
         in_place(base, before, new, survives)?;
         let (file, renamed) = (before.file.clone(), false);
         let lock = held.flatten().filter(|_| new.needs_one_writer());
-        Ok(Committed { file, renamed, container, heap, spread, lock })
+        Ok(Committed { file, renamed, container, heap, volume, lock })
     } else {
         let (file, lock) = rebuild(base, before, new, survives)?;
-        Ok(Committed { file, renamed: true, container, heap, spread, lock })
+        Ok(Committed { file, renamed: true, container, heap, volume, lock })
     }
 }
 

@@ -18,7 +18,6 @@ mod promises;
 mod sections;
 mod versions;
 
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,7 +28,7 @@ use esker_format::log::{Head, LogPart, Manifest, Session};
 use esker_format::{Header, Variable, inside};
 use esker_store::{Access, File, Lane, ReadPool, Store};
 
-use crate::base::{Base, broadcast_parts};
+use crate::base::{Base, broadcast_parts, identity};
 use crate::bounded::CacheUse;
 use crate::error::{Error, Result};
 use crate::hints::{Hints, LogFiles};
@@ -661,10 +660,4 @@ fn damaged(base: &Base, index: &Index) -> Result<()> {
          `esker recover` makes a version of what can be read"
     );
     Err(broken(&base.path, why))
-}
-
-/// A number that no other session has.
-pub(crate) fn identity() -> u64 {
-    // The standard library seeds its maps from the system's random numbers.
-    RandomState::new().build_hasher().finish()
 }

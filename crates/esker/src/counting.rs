@@ -7,13 +7,15 @@
 
 use std::sync::OnceLock;
 
-use esker_format::chunked::{begun_field, begun_of, put_begun};
+use esker_format::chunked::{
+    Anchor, RECORDS, WRITER_LEN, begun_field, begun_of, put_begun, put_records, put_writer,
+    without_end, writer_of,
+};
 use esker_format::sealed::decomposed::{Counts, count_fields, counts_of, put_counts};
-use esker_format::{Header, NumRecs, Schema};
+use esker_format::{Header, NumRecs, Owner, Schema};
 
 use crate::credit::Credit;
-use crate::decomposed::DecompositionError;
-use crate::error::{Error, Result};
+use crate::error::{DecompositionError, Error, Result};
 use crate::ground::Ground;
 
 /// Records that the last call that was begun was to have; more than there are if it has failed.
@@ -158,8 +160,8 @@ impl Ground {
 
     /// Another part of this program has counted so many records, and begun them before.
     pub(crate) fn were_begun(&mut self, records: u64) {
-        if let Some(spread) = &self.spread {
-            begin(&mut spread.disk().schema, false, records);
+        if let Some(volume) = &self.volume {
+            begin(&mut volume.disk().schema, false, records);
         }
         begin(&mut self.header.schema, false, records);
     }
@@ -187,10 +189,10 @@ impl Ground {
     ) -> Result<()> {
         let failed = |e| Error::Schema { path: self.base.path.clone(), source: e };
         put_counts(&mut self.header.schema, None, counts).map_err(failed)?;
-        let at = match &self.spread {
+        let at = match &self.volume {
             None => count_fields(&self.header),
-            Some(spread) => {
-                let mut disk = spread.disk();
+            Some(volume) => {
+                let mut disk = volume.disk();
                 put_counts(&mut disk.schema, None, counts).map_err(failed)?;
                 count_fields(&disk)
             }
@@ -210,4 +212,36 @@ pub(crate) fn begin(schema: &mut Schema, is_new: bool, records: u64) {
     };
     // Numbers of these attributes are always as long.
     let _ = put_counts(schema, None, counts);
+}
+
+/// Whether two headers of a file differ at most in what changes when values are written: the records that there
+/// are and that each variable has, and where chunks end.
+pub(crate) fn same_but_for_growth(a: &Header, b: &Header) -> bool {
+    let still = |header: &Header| {
+        let mut header = without_end(header);
+        if begun_of(&header.schema).is_some() {
+            let _ = put_begun(&mut header.schema, 0);
+        }
+        if writer_of(&header.schema).is_some() {
+            let _ = put_writer(&mut header.schema, &[b' '; WRITER_LEN]);
+        }
+        if counts_of(&header.schema).is_some() {
+            let _ = put_counts(&mut header.schema, None, Counts { begun: 0, counted: 0 });
+        }
+        let anchors = header.vars().filter(|(_, variable, _)| Anchor::of(variable).is_some());
+        for id in anchors.map(|(id, _, _)| id).collect::<Vec<_>>() {
+            // An attribute that is not there in one of them differs as ever.
+            if header.schema.attr(Owner::Var(id), RECORDS).is_some() {
+                let _ = put_records(&mut header.schema, id, 0);
+            }
+        }
+        header
+    };
+    same_definitions(&still(a), &still(b))
+}
+
+/// Whether two headers of a file have the same definitions in the same places. As bytes, because a fill value that
+/// is not a number is not equal to itself.
+fn same_definitions(a: &Header, b: &Header) -> bool {
+    a.layout == b.layout && a.schema.to_bytes() == b.schema.to_bytes()
 }

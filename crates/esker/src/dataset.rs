@@ -10,17 +10,13 @@ use esker_store::File;
 
 use crate::base::{Base, read_header};
 use crate::bounded::CacheUse;
-use crate::chunked::same_but_for_growth;
-use crate::commit::Committed;
+use crate::counting::same_but_for_growth;
 use crate::credit::Credit;
-use crate::define::Define;
 use crate::error::{Error, Result};
-use crate::ground::{Found, Ground, no_such_name};
+use crate::ground::{Ground, no_such_name};
 use crate::hints::Hints;
 use crate::layout::{Layout, Stage};
 use crate::numbering::Numbering;
-use crate::opening::stored_as;
-use crate::options::{CreateOptions, FillMode, OpenOptions};
 use crate::report::Report;
 
 /// An open dataset in data mode.
@@ -46,37 +42,16 @@ pub struct Dataset {
 const _: fn() = || {
     fn shared<T: Send + Sync>() {}
     shared::<Dataset>();
-    shared::<Define>();
 };
 
 impl Dataset {
-    /// Creates a dataset and enters define mode. The file appears (or, if there was one, is
-    /// replaced) when define mode ends. Collective.
-    pub fn create(path: impl AsRef<Path>, options: CreateOptions) -> Result<Define> {
-        Define::create(path.as_ref(), options)
-    }
-
-    /// Opens a dataset for reading.
-    pub fn open(path: impl AsRef<Path>) -> Result<Dataset> {
-        Dataset::open_with(path, OpenOptions::new())
-    }
-
     /// The version that an open container has; `None` for a classic file.
     pub fn container_version(&self) -> Option<u64> {
         self.layout.version()
     }
 
-    pub(crate) fn new(
-        base: Base,
-        (committed, header, records): (Committed, Header, u64),
-        fills: Vec<Option<FillMode>>,
-        numbering: Option<Numbering>,
-    ) -> Dataset {
-        let Committed { file, renamed, container, spread, lock, .. } = committed;
-        let found = Found { file, renamed, spread, lock, header, records };
-        let mut ground = Ground::new(base, found, fills);
-        let layout = stored_as(&mut ground, container);
-        Dataset { numbering, reading: Mutex::default(), layout, ground }
+    pub(crate) fn new(ground: Ground, layout: Box<dyn Layout>) -> Dataset {
+        Dataset { numbering: None, reading: Mutex::default(), layout, ground }
     }
 
     /// The file, behind symbolic links.
@@ -180,13 +155,13 @@ impl Dataset {
         // From here on, also where it fails in the middle.
         ground.base.young.end();
         layout.settle(ground, Stage::Ended)?;
-        ground.settle_subfiles()?;
+        ground.settle_volume()?;
         ground.begun_is_counted();
         let clock = Instant::now();
         layout.settle(ground, Stage::Safe)?;
-        if let Some(spread) = &ground.spread {
+        if let Some(volume) = &ground.volume {
             // Everybody's, before the file says how many records they have.
-            ground.base.agree(spread.sync_all_subs(&ground.base).map_err(Error::from))?;
+            ground.base.agree(volume.sync_parts(&ground.base))?;
         }
         let synced = ground.main().sync().map_err(Error::from);
         let synced = synced.and_then(|()| match ground.base.is_root() {
@@ -209,8 +184,8 @@ impl Dataset {
         let found = ground.base.by_root(|| {
             let file = ground.main();
             let (header, _) = read_header(&ground.base.path, &**file)?;
-            let same = match &ground.spread {
-                Some(spread) => same_but_for_growth(&header, &spread.disk()),
+            let same = match &ground.volume {
+                Some(volume) => same_but_for_growth(&header, &volume.disk()),
                 None => same_but_for_growth(&header, &ground.header),
             };
             let records = header.records(file.len()?);
@@ -254,27 +229,10 @@ impl Dataset {
             ground.require_named()?;
             ground.extend_file(ground.records)
         })?;
-        ground.settle_subfiles()?;
+        ground.settle_volume()?;
         layout.settle(ground, Stage::Closed)?;
         ground.base.young.leave(&**ground.main());
         Ok(())
-    }
-
-    /// Goes back to define mode. Collective.
-    pub fn redef(mut self) -> Result<Define> {
-        self.require_writable("redefine")?;
-        if self.ground.spread.is_some() {
-            let why = "the definitions of a dataset with sub-files are final: `esker copy` makes one file of it";
-            return Err(Error::NotAlike { path: self.ground.base.path.clone(), why });
-        }
-        self.settle()?;
-        self.layout.settle(&mut self.ground, Stage::Ended)?;
-        self.layout.settle(&mut self.ground, Stage::Redefined)?;
-        // What is being read may move.
-        self.ground.io.drain();
-        let graphs = self.graph_draft();
-        let Dataset { numbering, layout, ground, .. } = self;
-        Ok(Define::redefine(ground, layout, numbering, graphs))
     }
 
     pub(crate) fn require_writable(&self, what: &'static str) -> Result<()> {
@@ -282,7 +240,7 @@ impl Dataset {
     }
 
     /// Brings the file to where this dataset is. Collective.
-    fn settle(&mut self) -> Result<()> {
+    pub(crate) fn settle(&mut self) -> Result<()> {
         let Dataset { ground, layout, .. } = self;
         ground.require_own_process()?;
         layout.settle(ground, Stage::Brought)?;

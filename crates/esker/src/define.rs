@@ -29,9 +29,10 @@ use crate::error::{Error, Result};
 use crate::graphs::{self, Content, GraphDraft, Placed};
 use crate::ground::Ground;
 use crate::hints::{ChunkFiles, Hints, Layout as StoredAs};
-use crate::layout::Layout;
+use crate::layout::{Layout, Stage};
 use crate::log::{FILTERS, Filtered};
 use crate::numbering::{FileOrder, Numbering};
+use crate::opening;
 use crate::options::{CreateOptions, FillMode};
 use crate::report::Report;
 use crate::tree;
@@ -127,6 +128,31 @@ pub struct EnddefError {
 impl From<EnddefError> for Error {
     fn from(failed: EnddefError) -> Error {
         *failed.error
+    }
+}
+
+impl Dataset {
+    /// Creates a dataset and enters define mode. The file appears (or, if there was one, is
+    /// replaced) when define mode ends. Collective.
+    pub fn create(path: impl AsRef<Path>, options: CreateOptions) -> Result<Define> {
+        Define::create(path.as_ref(), options)
+    }
+
+    /// Goes back to define mode. Collective.
+    pub fn redef(mut self) -> Result<Define> {
+        self.require_writable("redefine")?;
+        if self.ground.volume.is_some() {
+            let why = "the definitions of a dataset with sub-files are final: `esker copy` makes one file of it";
+            return Err(Error::NotAlike { path: self.ground.base.path.clone(), why });
+        }
+        self.settle()?;
+        self.layout.settle(&mut self.ground, Stage::Ended)?;
+        self.layout.settle(&mut self.ground, Stage::Redefined)?;
+        // What is being read may move.
+        self.ground.io.drain();
+        let graphs = self.graph_draft();
+        let Dataset { numbering, layout, ground, .. } = self;
+        Ok(Define::redefine(ground, layout, numbering, graphs))
     }
 }
 
@@ -430,7 +456,7 @@ impl Define {
                 let records = self.before.as_ref().map_or(0, |b| b.records);
                 let base = self.base.clone();
                 let parts = (committed, header, records);
-                let mut dataset = Dataset::new(base, parts, fills, None);
+                let mut dataset = opening::dataset(base, parts, fills);
                 graphs::rename_own(&mut self.schema, &placed);
                 dataset.numbering = Numbering::of(&self.schema, dataset.schema());
                 if let (Some(chunked), Some(heap)) = (dataset.layout.get_mut::<Chunked>(), heap) {
@@ -569,7 +595,7 @@ impl Define {
                     renamed: false,
                     container,
                     heap: None,
-                    spread: None,
+                    volume: None,
                     lock: None,
                 })
             }

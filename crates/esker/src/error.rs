@@ -1,5 +1,7 @@
 //! Errors of the library: one sentence each, with the file, the variable and the numbers.
 
+mod decomposition;
+
 use std::path::PathBuf;
 
 use esker_comm::CommError;
@@ -7,7 +9,7 @@ use esker_format::{ConvertError, DecodeError, RangeReport, SchemaError};
 use esker_store::{StoreError, shown_path};
 use esker_text::sentence;
 
-pub use crate::decomposed::DecompositionError;
+pub use decomposition::DecompositionError;
 
 /// A result of this library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -13,7 +13,6 @@ use esker_store::{File, Locked};
 
 use crate::base::Base;
 use crate::counting::Begun;
-use crate::decomposed::Spread;
 use crate::error::{DecompositionError, Error, Result};
 use crate::fill::fill_records;
 use crate::io_thread::IoThread;
@@ -25,6 +24,7 @@ use crate::report::Report;
 use crate::request::Request;
 use crate::selection::{LogSpace, Space};
 use crate::strategy::Machine;
+use crate::volume::Volume;
 use crate::windows::Buffers;
 use crate::writer;
 
@@ -54,8 +54,8 @@ pub(crate) struct Ground {
     pub(crate) in_folder: bool,
     machine: OnceLock<Machine>,
     pub(crate) buffers: Buffers,
-    /// The file, if variables are in sub-files.
-    pub(crate) spread: Option<Arc<Spread>>,
+    /// The file, if it lies in several.
+    pub(crate) volume: Option<Arc<dyn Volume>>,
     /// Keeps other writers away, on rank 0 of a dataset that has one at a time.
     pub(crate) lock: Option<Locked>,
     /// Whether the dataset has one writing process at a time.
@@ -74,7 +74,7 @@ pub(crate) struct Ground {
 pub(crate) struct Found {
     pub(crate) file: Arc<dyn File>,
     pub(crate) renamed: bool,
-    pub(crate) spread: Option<Arc<Spread>>,
+    pub(crate) volume: Option<Arc<dyn Volume>>,
     pub(crate) lock: Option<Locked>,
     pub(crate) header: Header,
     pub(crate) records: u64,
@@ -83,7 +83,7 @@ pub(crate) struct Found {
 impl Ground {
     pub(crate) fn new(base: Base, found: Found, fills: Vec<Option<FillMode>>) -> Ground {
         let io = IoThread::new(format!("esker-io-{}", base.comm.rank()));
-        let Found { file, renamed, spread, lock, header, records } = found;
+        let Found { file, renamed, volume, lock, header, records } = found;
         Ground {
             base,
             file,
@@ -99,8 +99,8 @@ impl Ground {
             in_folder: false,
             machine: OnceLock::new(),
             buffers: Buffers::default(),
-            sole: spread.is_some(),
-            spread,
+            sole: volume.is_some(),
+            volume,
             lock,
             broken: Arc::default(),
             begun: None,
@@ -125,7 +125,7 @@ impl Ground {
 
     /// The file that has the header.
     pub(crate) fn main(&self) -> &Arc<dyn File> {
-        self.spread.as_ref().map_or(&self.file, |spread| spread.main())
+        self.volume.as_ref().map_or(&self.file, |volume| volume.main())
     }
 
     /// Another file has taken the place of this one, with this header: the same variables, in other
@@ -186,6 +186,14 @@ impl Ground {
             Space::File | Space::Own => extent,
         };
         requests.iter().zip(extents).map(place).collect()
+    }
+
+    /// Makes the files of a volume, if it is one, what readers count on. Collective.
+    pub(crate) fn settle_volume(&self) -> Result<()> {
+        match &self.volume {
+            None => Ok(()),
+            Some(volume) => self.base.agree(volume.settle(&self.base, self.records)),
+        }
     }
 
     /// Fails if this dataset cannot be written, or not by this process.

@@ -12,12 +12,12 @@ use std::time::Instant;
 
 use esker_comm::{ReduceOp, Reduction};
 use esker_format::{Schema, VarId};
+use esker_store::File;
 
 use crate::bounded::CacheUse;
 use crate::error::{Error, Result};
 use crate::ground::Ground;
 use crate::hints::Hints;
-use crate::log::View;
 use crate::report::Report;
 use crate::request::{Direction, Request};
 use crate::selection::{Checked, Purpose, Selection, Space};
@@ -84,6 +84,12 @@ impl<'b> Wait<'b> {
             }
         }
     }
+}
+
+/// What logs have to tell of what is read: as a file, and of requests in a log's space.
+pub(crate) trait Over: File + Any {
+    /// Reads requests of one rank alone.
+    fn read(&self, ground: &Ground, gets: &mut [Request<'_>], report: &mut Report) -> Result<()>;
 }
 
 /// Numbers of a wait, of which the largest of any rank counts for all; every rank has as many.
@@ -201,14 +207,14 @@ pub(crate) trait Layout: Any + Debug + Send + Sync {
         &self,
         ground: &Ground,
         gets: &mut Vec<Request<'_>>,
-        over: Option<&Arc<View>>,
+        over: Option<&Arc<dyn Over>>,
         report: &mut Report,
     ) -> Result<()> {
         self.under().ok_or(Error::Garbled)?.read_alone(ground, gets, over, report)
     }
 
     /// What logs have to tell of what this rank reads, its own writes with it.
-    fn over(&self, _: &Ground) -> Result<Option<Arc<View>>> {
+    fn over(&self, _: &Ground) -> Result<Option<Arc<dyn Over>>> {
         Ok(None)
     }
 
@@ -444,7 +450,7 @@ impl Layout for Several {
         &self,
         ground: &Ground,
         gets: &mut Vec<Request<'_>>,
-        over: Option<&Arc<View>>,
+        over: Option<&Arc<dyn Over>>,
         report: &mut Report,
     ) -> Result<()> {
         let mut apart = self.split(gets);

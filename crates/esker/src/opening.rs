@@ -8,27 +8,34 @@ use esker_format::chunked::{Anchor, writer_of};
 use esker_format::{Alignment, DataLayout, Decoded, Header, HeaderState, NumRecs};
 use esker_store::{Access, File, Locked};
 
-use crate::base::{Base, agree, broadcast_parts, header_as_read, read_header_bytes};
+use crate::base::{Base, agree, broadcast_parts, classic_of, header_as_read, read_header_bytes};
 use crate::burst::{Buffered, Burst};
 use crate::canonical::Canonical;
-use crate::chunked::{Chunked, classic_of};
+use crate::chunked::Chunked;
 use crate::commit::Committed;
 use crate::common::Common;
 use crate::container::{self, Container};
 use crate::counting::Begun;
-use crate::credit::{Credit, seal_notes};
+use crate::credit::Credit;
 use crate::dataset::Dataset;
-use crate::decomposed::{DecompositionError, Groups, Mapped, Spread, require_dataset};
+use crate::decomposed::{Groups, Mapped, Spread, require_dataset};
 use crate::define::aligned;
-use crate::error::{Error, Result};
-use crate::ground::Ground;
+use crate::error::{DecompositionError, Error, Result};
+use crate::ground::{Found, Ground};
 use crate::journal::{finish_redefinition, remove_journal};
 use crate::layout::{Layout, Several};
-use crate::options::OpenOptions;
+use crate::options::{FillMode, OpenOptions};
 use crate::sound;
+use crate::telling::seal_notes;
+use crate::volume::Volume;
 use crate::writer;
 
 impl Dataset {
+    /// Opens a dataset for reading.
+    pub fn open(path: impl AsRef<Path>) -> Result<Dataset> {
+        Dataset::open_with(path, OpenOptions::new())
+    }
+
     /// Opens a dataset. Collective. One rank reads the header and the others get it.
     ///
     /// When a redefinition was interrupted by a crash, this finishes it (or, for reading,
@@ -102,8 +109,8 @@ impl Dataset {
         let credit = Credit::of(&header, records, file_len);
         let (committed, header) = joined(&base, file, header)?;
         let fills = vec![None; header.schema.vars.len()];
-        let mut dataset = Dataset::new(base, (committed, header, records), fills, None);
-        let Dataset { ground, layout, .. } = &mut dataset;
+        let mut opened = dataset(base, (committed, header, records), fills);
+        let Dataset { ground, layout, .. } = &mut opened;
         ground.lock = lock;
         if !ground.base.raw {
             seal_notes(&broken).into_iter().for_each(|note| ground.tell(note));
@@ -124,8 +131,8 @@ impl Dataset {
             true => Burst::start(&ground.base, &ground.base.path)?,
             false => None,
         };
-        dataset.stand_behind(burst);
-        Ok(dataset)
+        opened.stand_behind(burst);
+        Ok(opened)
     }
 
     fn open_container(base: Base, version: Option<u64>) -> Result<Dataset> {
@@ -140,8 +147,8 @@ impl Dataset {
         let fills = vec![None; header.schema.vars.len()];
         let (file, container) = (container.view.clone(), Some(Box::new(container)));
         let committed =
-            Committed { file, renamed: false, container, heap: None, spread: None, lock: None };
-        Ok(Dataset::new(base, (committed, header, records), fills, None))
+            Committed { file, renamed: false, container, heap: None, volume: None, lock: None };
+        Ok(dataset(base, (committed, header, records), fills))
     }
 }
 
@@ -154,8 +161,21 @@ impl Dataset {
     }
 }
 
+/// A dataset whose file has this header, and so many records.
+pub(crate) fn dataset(
+    base: Base,
+    (committed, header, records): (Committed, Header, u64),
+    fills: Vec<Option<FillMode>>,
+) -> Dataset {
+    let Committed { file, renamed, container, volume, lock, .. } = committed;
+    let found = Found { file, renamed, volume, lock, header, records };
+    let mut ground = Ground::new(base, found, fills);
+    let layout = stored_as(&mut ground, container);
+    Dataset::new(ground, layout)
+}
+
 /// How the variables of a dataset are stored: in a container, or as the header of its file says.
-pub(crate) fn stored_as(ground: &mut Ground, container: Option<Box<Container>>) -> Box<dyn Layout> {
+fn stored_as(ground: &mut Ground, container: Option<Box<Container>>) -> Box<dyn Layout> {
     if let Some(mut container) = container {
         container.note(&ground.base.notes);
         (ground.counts, ground.sole) = (false, true);
@@ -193,7 +213,7 @@ fn joined(base: &Base, main: Arc<dyn File>, disk: Header) -> Result<(Committed, 
             renamed,
             container: None,
             heap: None,
-            spread: None,
+            volume: None,
             lock: None,
         };
         return Ok((committed, disk));
@@ -207,8 +227,8 @@ fn joined(base: &Base, main: Arc<dyn File>, disk: Header) -> Result<(Committed, 
         base.by_root(|| spread.require_records(records))?;
     }
     let file = spread.clone();
-    let spread = Some(spread);
-    let committed = Committed { file, renamed, container: None, heap: None, spread, lock: None };
+    let volume: Option<Arc<dyn Volume>> = Some(spread);
+    let committed = Committed { file, renamed, container: None, heap: None, volume, lock: None };
     Ok((committed, header))
 }
 

@@ -12,6 +12,7 @@ use crate::commit::Committed;
 use crate::container::Container;
 use crate::dataset::Dataset;
 use crate::error::Result;
+use crate::opening;
 use crate::pending::Pending;
 use crate::selection::Selection;
 
@@ -100,11 +101,11 @@ impl Dataset {
         let mut base = ground.base.clone();
         base.writable = false;
         base.raw |= !ground.counts;
-        let (container, spread) = (container.map(Box::new), ground.spread.clone());
+        let (container, volume) = (container.map(Box::new), ground.volume.clone());
         let (heap, lock) = (None, None);
-        let committed = Committed { file, renamed: false, container, heap, spread, lock };
+        let committed = Committed { file, renamed: false, container, heap, volume, lock };
         let state = (committed, ground.header.clone(), ground.records);
-        let mut dataset = Dataset::new(base, state, Vec::new(), None);
+        let mut dataset = opening::dataset(base, state, Vec::new());
         dataset.ground.broken = ground.broken.clone();
         dataset.ground.has_begun(ground.begun());
         if let (Some(chunked), Some(known)) = (dataset.layout.get_mut(), self.layout.get()) {

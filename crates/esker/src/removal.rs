@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use esker_format::inside;
 use esker_store::{DraftName, Store};
 
-use crate::chunked::{classic_of, is_chunk_file};
+use crate::base::classic_of;
+use crate::chunked::is_chunk_file;
 use crate::container::{self, is_container};
 use crate::decomposed;
 use crate::error::{Error, Result};

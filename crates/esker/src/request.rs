@@ -1,5 +1,6 @@
 //! What is to be moved: queued, checked, and nothing moves yet.
 
+use std::any::Any;
 use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
@@ -7,7 +8,6 @@ use std::sync::Arc;
 use esker_format::{RangeReport, VarId};
 
 use crate::error::{Error, Result};
-use crate::log::Parts;
 use crate::memory::Memory;
 use crate::plan::Extent;
 use crate::selection::{Checked, Space};
@@ -28,6 +28,9 @@ pub(crate) enum Direction {
     Get,
 }
 
+/// What a layout knows of a request, for its own use.
+pub(crate) type Opaque = Arc<dyn Any + Send + Sync>;
+
 /// One queued request.
 #[derive(Debug)]
 pub(crate) struct Request<'b> {
@@ -38,7 +41,7 @@ pub(crate) struct Request<'b> {
     pub(crate) memory: Memory<'b>,
     pub(crate) extent: Extent,
     /// What it is in a log, if that is known already, and in which record.
-    pub(crate) parts: Option<(Arc<Parts>, u64)>,
+    pub(crate) parts: Option<(Opaque, u64)>,
     /// Records that the variable has at least when this is written.
     pub(crate) records: u64,
     /// The records that are written whole, if that is all it is.

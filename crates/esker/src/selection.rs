@@ -10,9 +10,8 @@ use esker_format::runs::{Pattern, Run};
 use esker_format::{DimLen, Header, Schema, VarId, Variable};
 
 use crate::error::SelectionError;
-use crate::log::Parts;
 use crate::plan::Extent;
-use crate::request::Gaps;
+use crate::request::{Gaps, Opaque};
 
 /// Which elements of a variable: everything, or a list of hyperslabs (start, count, stride).
 ///
@@ -186,7 +185,7 @@ pub(crate) struct Checked {
     /// Elements that no rank has of a decomposed variable, which read as fill values.
     pub(crate) gaps: Vec<Gaps>,
     /// What it is in a log, when that is known already; then the extent is empty.
-    pub(crate) parts: Option<(Arc<Parts>, u64)>,
+    pub(crate) parts: Option<(Opaque, u64)>,
     /// What the extent is in.
     pub(crate) space: Space,
 }

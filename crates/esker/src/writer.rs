@@ -13,9 +13,7 @@ use std::sync::Arc;
 use esker_format::chunked::WRITER_LEN;
 use esker_store::{Access, File, Locked, Store};
 
-use crate::base::{Base, broadcast_parts};
-use crate::chunked::classic_of;
-use crate::container::identity;
+use crate::base::{Base, broadcast_parts, classic_of, identity};
 use crate::error::{Error, Result};
 
 /// A text that no other writer has: a random number, and who this is. The same on every rank. Collective.

@@ -19,6 +19,7 @@ use crate::error::Result;
 use crate::ground::Ground;
 use crate::layout::Several;
 use crate::log::LogSource;
+use crate::opening;
 use crate::pending::Pending;
 use crate::report::Report;
 
@@ -140,11 +141,11 @@ impl Buffered {
         let header = ground.header.clone();
         let (file, renamed) = (ground.file.clone(), false);
         let (container, heap, lock) = (None, None, None);
-        let spread = ground.spread.clone();
-        let committed = Committed { file, renamed, container, heap, spread, lock };
+        let volume = ground.volume.clone();
+        let committed = Committed { file, renamed, container, heap, volume, lock };
         let existing = burst.records;
-        let mut lower =
-            Dataset::new(lower_base, (committed, header, existing), ground.fills.clone(), None);
+        let fills = ground.fills.clone();
+        let mut lower = opening::dataset(lower_base, (committed, header, existing), fills);
         if let (Some(chunked), Some(own)) = (lower.layout.get_mut(), self.under.get::<Chunked>()) {
             // Readers go by tables that they have looked at, until it has landed.
             Chunked::take_off(chunked, own);

@@ -13,8 +13,8 @@ use crate::chunked::Chunked;
 use crate::error::{Error, Result};
 use crate::ground::Ground;
 use crate::hints::Hints;
-use crate::layout::{Announced, Asked, Kept, Layout, Numbers, Stage, Wait, together};
-use crate::log::{View, record_step};
+use crate::layout::{Announced, Asked, Kept, Layout, Numbers, Over, Stage, Wait, together};
+use crate::log::record_step;
 use crate::report::{Report, Strategy};
 use crate::request::Request;
 use crate::selection::{Checked, Space};
@@ -153,15 +153,15 @@ impl Layout for Buffered {
         &self,
         ground: &Ground,
         gets: &mut Vec<Request<'_>>,
-        _: Option<&Arc<View>>,
+        _: Option<&Arc<dyn Over>>,
         report: &mut Report,
     ) -> Result<()> {
         let view = self.over(ground)?;
         self.under.read_alone(ground, gets, view.as_ref(), report)
     }
 
-    fn over(&self, ground: &Ground) -> Result<Option<Arc<View>>> {
-        self.burst.see(ground.records)
+    fn over(&self, ground: &Ground) -> Result<Option<Arc<dyn Over>>> {
+        Ok(self.burst.see(ground.records)?.map(|view| view as Arc<dyn Over>))
     }
 
     fn space(&self) -> Space {
@@ -257,7 +257,7 @@ impl Layout for Buffered {
 /// What the logs of another dataset say of a file, over its layout: for reads alone.
 #[derive(Debug)]
 pub(crate) struct Overlaid {
-    pub(crate) view: Arc<View>,
+    pub(crate) view: Arc<dyn Over>,
     pub(crate) under: Box<dyn Layout>,
 }
 
@@ -296,13 +296,13 @@ impl Layout for Overlaid {
         &self,
         ground: &Ground,
         gets: &mut Vec<Request<'_>>,
-        _: Option<&Arc<View>>,
+        _: Option<&Arc<dyn Over>>,
         report: &mut Report,
     ) -> Result<()> {
         self.under.read_alone(ground, gets, Some(&self.view), report)
     }
 
-    fn over(&self, _: &Ground) -> Result<Option<Arc<View>>> {
+    fn over(&self, _: &Ground) -> Result<Option<Arc<dyn Over>>> {
         Ok(Some(self.view.clone()))
     }
 

@@ -9,7 +9,7 @@ use super::found::Found;
 use super::names::directory_of;
 use super::reader::Unusable;
 use super::replay::{Damaged, Logs};
-use crate::chunked::classic_of;
+use crate::base::classic_of;
 use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::hints::Hints;

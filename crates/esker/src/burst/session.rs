@@ -12,8 +12,7 @@ use super::found::Found;
 use super::names::{PairName, Stem, absolute, directory_of};
 use super::patient::Patient;
 use super::{DATA_BLOCK, META_BLOCK};
-use crate::base::{Base, broadcast_parts};
-use crate::container::identity;
+use crate::base::{Base, broadcast_parts, identity};
 use crate::error::{Error, Result};
 use crate::log::{LogSource, LogWriter};
 

@@ -15,7 +15,7 @@ use esker_format::{
 use super::files::{new_stem, put_stem, stem_of};
 use super::heap::{Heap, room_for};
 use super::{Chunked, Chunking, too_large};
-use crate::base::Base;
+use crate::base::{Base, identity};
 use crate::define::Define;
 use crate::error::{Error, Result};
 
@@ -63,7 +63,7 @@ pub(crate) fn fresh(base: &Base, schema: &Schema) -> Result<Fresh> {
         return Ok(Fresh::default());
     }
     let (stem, writer) = (new_stem(base)?, Some(crate::writer::token(base)?));
-    let own = if base.is_root() { crate::container::identity() >> 1 } else { 0 };
+    let own = if base.is_root() { identity() >> 1 } else { 0 };
     Ok(Fresh { stem, identity: base.comm.max_u64(own)?, writer })
 }
 

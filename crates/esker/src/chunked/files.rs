@@ -15,27 +15,13 @@ use esker_format::{Owner, Schema, Values, inside};
 use esker_store::{Access, File, ReadPool, Store, StoreError};
 
 use super::tables::{HeapFile, Trouble};
-use crate::base::Base;
+use crate::base::{Base, CLASSIC};
 use crate::error::{Error, Result};
 use crate::hints::ChunkFiles;
-
-/// The classic file in the folder of a sub-filed dataset.
-const CLASSIC: &str = "data.nc";
 
 /// Data files that are open at once for reading: there is one for each rank that ever wrote, and a
 /// process may have as few as 64 or 256 descriptors in all.
 const OPEN_FILES: usize = 24;
-
-/// The file that a path stands for: in a folder with a sub-filed dataset, the classic one.
-pub fn classic_of(store: &dyn Store, path: &Path) -> Result<PathBuf, StoreError> {
-    let inner = path.join(CLASSIC);
-    if !store.is_dir(path)? || !store.exists(&inner)? {
-        return Ok(path.to_path_buf());
-    }
-    // In the folder there are no links: one would lead to another dataset.
-    store.enclosed(path)?.open(&inner, Access::Read)?;
-    Ok(inner)
-}
 
 /// The store, closed around the folder that the classic file is in.
 fn enclosed(store: &dyn Store, classic: &Path) -> Result<Arc<dyn Store>, StoreError> {

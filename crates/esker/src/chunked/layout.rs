@@ -7,16 +7,16 @@ use esker_comm::CommunicatorExt;
 use esker_format::chunked::begun_of;
 use esker_format::{Schema, VarId};
 
+use super::Chunked;
 use super::read::touched;
-use super::{Chunked, same_but_for_growth};
 use crate::base::read_header;
 use crate::bounded::CacheUse;
 use crate::canonical::{count, detach_extents};
+use crate::counting::same_but_for_growth;
 use crate::error::{Error, Result};
 use crate::ground::Ground;
 use crate::hints::Hints;
-use crate::layout::{Announced, Asked, Kept, Layout, Stage, Wait};
-use crate::log::View;
+use crate::layout::{Announced, Asked, Kept, Layout, Over, Stage, Wait};
 use crate::plan::{Extent, Plan};
 use crate::report::{Report, Strategy};
 use crate::request::Request;
@@ -170,7 +170,7 @@ impl Layout for Chunked {
         &self,
         ground: &Ground,
         gets: &mut Vec<Request<'_>>,
-        over: Option<&Arc<View>>,
+        over: Option<&Arc<dyn Over>>,
         report: &mut Report,
     ) -> Result<()> {
         report.read_strategy = Strategy::Direct;

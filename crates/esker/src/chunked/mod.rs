@@ -33,17 +33,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use esker_codec::{Chunk, Pipeline, Scratch};
 use esker_format::chunked::{
-    Anchor, Axis, BEGUN, Grid, MadeFor, RECORDS, Seal, WRITER_LEN, begun_of, end_of, from_file,
-    heap_of, identity_of, put_begun, put_records, put_writer, without_end, writer_of,
+    Anchor, Axis, BEGUN, Grid, MadeFor, Seal, begun_of, end_of, from_file, heap_of, identity_of,
 };
-use esker_format::sealed::decomposed::{Counts, counts_of, put_counts};
-use esker_format::{ExternalType, Header, Owner, Schema, VarId, Variable, values};
+use esker_format::{ExternalType, Header, Schema, VarId, Variable, values};
 
 pub(crate) use commit::write_tables;
 pub(crate) use define::{Fresh, Placing, fresh, physical};
 pub(crate) use end::write_end;
 pub use examine::{ChunkFault, ChunkFaultKind, TableBlock};
-pub use files::classic_of;
 pub(crate) use files::{SubFiles, is_chunk_file, new_folder, remove_others, tables_file};
 pub(crate) use heap::Heap;
 pub(crate) use space::{ChunkId, Space};
@@ -176,38 +173,6 @@ fn too_large(chunking: &Chunking, most: u64) -> Option<String> {
              esker_chunk_max allows: set the hint, or make the chunks smaller"
         )
     })
-}
-
-/// Whether two headers of a file differ at most in what changes when values are written: the records that there
-/// are and that each variable has, and where chunks end.
-pub(crate) fn same_but_for_growth(a: &Header, b: &Header) -> bool {
-    let still = |header: &Header| {
-        let mut header = without_end(header);
-        if begun_of(&header.schema).is_some() {
-            let _ = put_begun(&mut header.schema, 0);
-        }
-        if writer_of(&header.schema).is_some() {
-            let _ = put_writer(&mut header.schema, &[b' '; WRITER_LEN]);
-        }
-        if counts_of(&header.schema).is_some() {
-            let _ = put_counts(&mut header.schema, None, Counts { begun: 0, counted: 0 });
-        }
-        let anchors = header.vars().filter(|(_, variable, _)| Anchor::of(variable).is_some());
-        for id in anchors.map(|(id, _, _)| id).collect::<Vec<_>>() {
-            // An attribute that is not there in one of them differs as ever.
-            if header.schema.attr(Owner::Var(id), RECORDS).is_some() {
-                let _ = put_records(&mut header.schema, id, 0);
-            }
-        }
-        header
-    };
-    same_definitions(&still(a), &still(b))
-}
-
-/// Whether two headers of a file have the same definitions in the same places. As bytes, because a fill value that
-/// is not a number is not equal to itself.
-fn same_definitions(a: &Header, b: &Header) -> bool {
-    a.layout == b.layout && a.schema.to_bytes() == b.schema.to_bytes()
 }
 
 /// A chunked variable of an open dataset.

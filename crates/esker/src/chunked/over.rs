@@ -1,23 +1,25 @@
 //! What a log says of chunks that are read before it is flushed.
 
+use std::any::Any;
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::{ChunkId, Chunked};
 use crate::error::{Error, Result};
+use crate::layout::Over;
 use crate::log::{View, Want};
 
 /// Decoded chunks with the entries of logs over them.
-pub(super) struct Overlay {
-    view: Arc<View>,
+pub(super) struct Overlay<'v> {
+    view: &'v View,
     /// Records that the dataset has, with those of the logs.
     records: u64,
 }
 
-impl Overlay {
+impl<'v> Overlay<'v> {
     /// What lies over the chunks that a rank reads alone.
-    pub(super) fn new(view: &Arc<View>, records: u64) -> Overlay {
-        Overlay { view: view.clone(), records }
+    pub(super) fn new(over: &'v dyn Over, records: u64) -> Option<Overlay<'v>> {
+        let over: &dyn Any = over;
+        Some(Overlay { view: over.downcast_ref()?, records })
     }
 
     /// A chunk as its reader sees it.

@@ -16,7 +16,7 @@ use crate::comb::Comb;
 use crate::error::{Error, Result};
 use crate::exchange::{self, Got, Source, Unit, Units};
 use crate::ground::Ground;
-use crate::log::View;
+use crate::layout::Over;
 use crate::plan::{Extent, Overlap, Sweep};
 use crate::report::{Report, Strategy};
 use crate::request::Request;
@@ -29,9 +29,9 @@ const BATCH: u64 = 16 << 20;
 const IN_VAIN: u64 = 8;
 
 /// What lies over chunks that a rank reads alone.
-enum Over<'d> {
+enum Lies<'d> {
     /// Entries of its logs.
-    Logs(Overlay),
+    Logs(Overlay<'d>),
     /// What it has put itself.
     Own(OwnPuts<'d>),
 }
@@ -127,15 +127,15 @@ impl Chunked {
         &self,
         ground: &Ground,
         requests: &mut [Request<'_>],
-        over: Option<&Arc<View>>,
+        over: Option<&Arc<dyn Over>>,
         report: &mut Report,
     ) -> Result<()> {
         let extents = detach_extents(requests);
         let planned = self.plan(&extents);
         planned.count(report);
         let overlay = match OwnPuts::of(&self.deferred) {
-            Some(own) => Some(Over::Own(own)),
-            None => over.map(|view| Over::Logs(Overlay::new(view, ground.records))),
+            Some(own) => Some(Lies::Own(own)),
+            None => over.and_then(|over| Overlay::new(&**over, ground.records)).map(Lies::Logs),
         };
         self.read_own(ground, &planned, (true, overlay), requests, report)
     }
@@ -144,13 +144,13 @@ impl Chunked {
         &self,
         ground: &Ground,
         Planned { plan, units, .. }: &Planned<'_>,
-        (keep, overlay): (bool, Option<Over<'_>>),
+        (keep, overlay): (bool, Option<Lies<'_>>),
         requests: &mut [Request<'_>],
         report: &mut Report,
     ) -> Result<()> {
         let mut sweep = plan.sweep();
         let mut own = match &overlay {
-            Some(Over::Own(own)) => Some((own, own.sweep())),
+            Some(Lies::Own(own)) => Some((own, own.sweep())),
             _ => None,
         };
         let mut rest = &units[..];
@@ -170,7 +170,7 @@ impl Chunked {
                 let end = unit + values.len() as u64;
                 let taken = sweep.take_together(*unit, end, Overlap::Shared);
                 let over = match (&overlay, &mut own, self.space.chunk_at(*unit)) {
-                    (Some(Over::Logs(logs)), _, Some((id, _, _))) => {
+                    (Some(Lies::Logs(logs)), _, Some((id, _, _))) => {
                         Some(logs.over(self, id, values)?)
                     }
                     (_, Some((puts, sweep)), _) => puts.over(sweep, *unit, values)?,

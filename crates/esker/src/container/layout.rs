@@ -11,7 +11,7 @@ use crate::canonical::Canonical;
 use crate::error::{Error, Result};
 use crate::ground::Ground;
 use crate::hints::Hints;
-use crate::layout::{Announced, Asked, Kept, Layout, Wait, together};
+use crate::layout::{Announced, Asked, Kept, Layout, Over, Wait, together};
 use crate::log::{self, Memo, Parts, View, questions, record_step};
 use crate::memory::{Lent, MemoryLayout};
 use crate::plan::{Extent, Plan};
@@ -207,14 +207,14 @@ impl Layout for Container {
         &self,
         ground: &Ground,
         gets: &mut Vec<Request<'_>>,
-        _: Option<&Arc<View>>,
+        _: Option<&Arc<dyn Over>>,
         report: &mut Report,
     ) -> Result<()> {
         self.see(&ground.base, ground.records)?;
-        log::read_alone(ground, &self.view, gets, report)
+        self.view.read(ground, gets, report)
     }
 
-    fn over(&self, ground: &Ground) -> Result<Option<Arc<View>>> {
+    fn over(&self, ground: &Ground) -> Result<Option<Arc<dyn Over>>> {
         self.see(&ground.base, ground.records)?;
         Ok(Some(self.view.clone()))
     }

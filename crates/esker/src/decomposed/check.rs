@@ -5,10 +5,9 @@ use std::sync::Arc;
 use esker_format::VarId;
 use esker_format::runs::{Run, advance};
 
-use super::error::DecompositionError;
 use super::index::{Piece, SlabList, gaps, settle};
 use super::maps::{Elsewhere, Head, Map};
-use crate::error::{Error, MemoryError, Result, SelectionError};
+use crate::error::{DecompositionError, Error, MemoryError, Result, SelectionError};
 use crate::ground::Ground;
 use crate::layout::Asked;
 use crate::plan::{Extent, Shift, Single};

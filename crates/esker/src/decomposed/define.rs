@@ -8,7 +8,6 @@ use esker_format::{DimId, DimLen, ExternalType, Header, SchemaError, Values, Var
 use esker_store::File;
 
 use super::coverage;
-use super::error::DecompositionError;
 use super::grid::{Block, Grid};
 use super::index::{Index, SlabList};
 use super::maps::DecompositionId;
@@ -19,7 +18,7 @@ use super::{
     FIRST_BLOCK, LENGTHS, MAP_IDENTITY, OFFSETS, REPEATED, SHAPE, STORED, part,
 };
 use crate::define::Define;
-use crate::error::{Error, Result, SelectionError};
+use crate::error::{DecompositionError, Error, Result, SelectionError};
 use crate::options::FillMode;
 use crate::selection::Selection;
 

@@ -1,30 +1,24 @@
 //! What a dataset tells of its sub-files.
 
+use std::any::Any;
 use std::ops::Range;
 use std::path::PathBuf;
 
 use esker_format::Header;
 
-use super::Groups;
+use super::{Groups, Spread};
 use crate::dataset::Dataset;
-use crate::error::Result;
-use crate::ground::Ground;
-
-impl Ground {
-    /// Makes the sub-files, if there are any, what readers count on. Collective.
-    pub(crate) fn settle_subfiles(&self) -> Result<()> {
-        match &self.spread {
-            None => Ok(()),
-            Some(spread) => self.base.agree(spread.settle(&self.base, self.records)),
-        }
-    }
-}
 
 impl Dataset {
+    fn spread(&self) -> Option<&Spread> {
+        let volume: &dyn Any = &**self.ground.volume.as_ref()?;
+        volume.downcast_ref()
+    }
+
     /// The sub-files of decomposed variables, and which of the ranks that wrote them each is for;
     /// none where everything is in one file.
     pub fn subfiles(&self) -> Vec<(PathBuf, Range<u64>)> {
-        let Some(spread) = &self.ground.spread else { return Vec::new() };
+        let Some(spread) = self.spread() else { return Vec::new() };
         let ranks = self.decompositions().iter().map(|map| map.ranks).max().unwrap_or(0);
         spread.paths().into_iter().zip(spread.groups().ranks(ranks)).collect()
     }
@@ -38,17 +32,17 @@ impl Dataset {
     /// that each is to have, and the one that it has. They are found, and the next sync or close of a
     /// writer, or [`recover`](crate::recover), names them.
     pub fn hidden_subfiles(&self) -> Vec<(PathBuf, PathBuf)> {
-        self.ground.spread.as_ref().map_or(Vec::new(), |spread| spread.hidden())
+        self.spread().map_or(Vec::new(), |spread| spread.hidden())
     }
 
     /// Sub-files of other datasets that had this one's name: what a program that died has left.
     pub fn stale_subfiles(&self) -> Vec<PathBuf> {
-        self.ground.spread.as_ref().map_or(Vec::new(), |spread| spread.strangers())
+        self.spread().map_or(Vec::new(), |spread| spread.strangers())
     }
 
     /// What is wrong with sub-files: those that are missing, cut short, without records that the
     /// dataset has, or of another dataset.
     pub fn subfile_faults(&self) -> Vec<(PathBuf, String)> {
-        self.ground.spread.as_ref().map_or(Vec::new(), |spread| spread.faults())
+        self.spread().map_or(Vec::new(), |spread| spread.faults())
     }
 }

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 
 use esker_format::VarId;
 
-use super::error::DecompositionError;
 use super::grid::Block;
 use super::index::{Index, Piece, SlabList, settle};
 use super::maps::{Decomposition, Elsewhere, Head, Map, Mapped, Own};
@@ -13,7 +12,7 @@ use super::rows::{Row, Walk};
 use super::{BLOCKS_OF, part};
 use crate::canonical;
 use crate::dataset::Dataset;
-use crate::error::{Error, Result};
+use crate::error::{DecompositionError, Error, Result};
 use crate::ground::Ground;
 use crate::selection::Selection;
 

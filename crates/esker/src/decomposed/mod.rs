@@ -16,7 +16,6 @@ mod arrays;
 mod check;
 mod coverage;
 mod define;
-mod error;
 mod files;
 mod grid;
 mod index;
@@ -30,7 +29,6 @@ mod subfiles;
 
 pub(crate) use arrays::follow_renames;
 pub(crate) use define::{NewMap, write_maps};
-pub use error::DecompositionError;
 pub(crate) use maps::Mapped;
 pub use maps::{Decomposition, DecompositionId};
 pub(crate) use naming::{Replaced, discard_new, named_subfiles};

@@ -15,6 +15,7 @@ use super::naming::{growing, grown, require_free, strangers};
 use super::subfiles::{Groups, subfile_path};
 use crate::base::{Base, read_header};
 use crate::error::{Error, Result};
+use crate::volume::Volume;
 
 type Stored<T> = esker_store::Result<T>;
 
@@ -178,49 +179,6 @@ impl Spread {
         &self.groups
     }
 
-    /// The file that has everything else.
-    pub(crate) fn main(&self) -> &Arc<dyn File> {
-        &self.main
-    }
-
-    /// Its header.
-    pub(crate) fn disk(&self) -> MutexGuard<'_, Header> {
-        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Its schema, when the dataset's is this one.
-    pub(crate) fn on_disk(&self, schema: &Schema) -> Result<Schema, SchemaError> {
-        self.groups.on_disk(schema)
-    }
-
-    /// Makes this rank's sub-files, and on rank 0 the file itself, what a reader of `records` records counts on.
-    pub(crate) fn settle(&self, base: &Base, records: u64) -> Result<()> {
-        self.name(base)?;
-        if base.is_root() {
-            // The scalars that stand for what is in sub-files: nobody writes them, and every program may read them.
-            let end = self.disk().data_end(0);
-            if self.main.len()? < end {
-                self.main.set_len(end)?;
-            }
-        }
-        for number in self.mine(base) {
-            let sub = self.sub(number)?;
-            let records = if sub.header.schema.record_dim().is_some() { records } else { 0 };
-            let end = sub.header.data_end(records);
-            if sub.file.len()? < end {
-                sub.file.set_len(end)?;
-            }
-            let version = sub.header.schema.version;
-            let bytes = Header::numrecs_bytes(version, NumRecs::Count(records));
-            let mut there = vec![0; bytes.len()];
-            sub.file.read_at(Header::NUMRECS_OFFSET, &mut there)?;
-            if there != bytes {
-                sub.file.write_at(Header::NUMRECS_OFFSET, &bytes)?;
-            }
-        }
-        Ok(())
-    }
-
     /// The bytes of all files, of which a header may promise more than there are.
     fn bytes(&self) -> Stored<u64> {
         if let Some(bytes) = self.bytes.get() {
@@ -254,17 +212,6 @@ impl Spread {
     /// Waits until what this rank has written to sub-files is safe.
     pub(crate) fn sync_subs(&self) -> Stored<()> {
         self.subs.iter().filter_map(OnceLock::get).try_for_each(|sub| sub.file.sync())
-    }
-
-    /// The same, and at first also those that nobody has looked at yet: what earlier sessions wrote and closed is
-    /// promised by this session's sync too.
-    pub(crate) fn sync_all_subs(&self, base: &Base) -> Stored<()> {
-        if !self.earlier_are_safe.load(Ordering::SeqCst) {
-            self.mine(base).try_for_each(|number| self.sub(number).map(drop))?;
-        }
-        self.sync_subs()?;
-        self.earlier_are_safe.store(true, Ordering::SeqCst);
-        Ok(())
     }
 
     /// What is wrong with each sub-file; nothing of those that are as they should be.
@@ -453,6 +400,56 @@ impl MadeUp for Spread {
             }
         }
         Ok(done)
+    }
+}
+
+impl Volume for Spread {
+    fn main(&self) -> &Arc<dyn File> {
+        &self.main
+    }
+
+    fn disk(&self) -> MutexGuard<'_, Header> {
+        self.disk.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn on_disk(&self, schema: &Schema) -> Result<Schema, SchemaError> {
+        self.groups.on_disk(schema)
+    }
+
+    fn settle(&self, base: &Base, records: u64) -> Result<()> {
+        self.name(base)?;
+        if base.is_root() {
+            // The scalars that stand for what is in sub-files: nobody writes them, and every program may read them.
+            let end = self.disk().data_end(0);
+            if self.main.len()? < end {
+                self.main.set_len(end)?;
+            }
+        }
+        for number in self.mine(base) {
+            let sub = self.sub(number)?;
+            let records = if sub.header.schema.record_dim().is_some() { records } else { 0 };
+            let end = sub.header.data_end(records);
+            if sub.file.len()? < end {
+                sub.file.set_len(end)?;
+            }
+            let version = sub.header.schema.version;
+            let bytes = Header::numrecs_bytes(version, NumRecs::Count(records));
+            let mut there = vec![0; bytes.len()];
+            sub.file.read_at(Header::NUMRECS_OFFSET, &mut there)?;
+            if there != bytes {
+                sub.file.write_at(Header::NUMRECS_OFFSET, &bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sync_parts(&self, base: &Base) -> Result<()> {
+        if !self.earlier_are_safe.load(Ordering::SeqCst) {
+            self.mine(base).try_for_each(|number| self.sub(number).map(drop))?;
+        }
+        self.sync_subs()?;
+        self.earlier_are_safe.store(true, Ordering::SeqCst);
+        Ok(())
     }
 }
 

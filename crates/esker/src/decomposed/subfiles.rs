@@ -15,12 +15,11 @@ use esker_format::{
     VarId, Variable, inside,
 };
 
-use super::error::DecompositionError;
 use super::maps::named;
 use super::naming::marks;
 use super::{BLOCKS_OF, STORED, part};
 use crate::base::{Base, broadcast_parts};
-use crate::error::{Error, Result};
+use crate::error::{DecompositionError, Error, Result};
 
 // The attribute of a scalar that stands for a variable in sub-files has the names of its dimensions,
 // with `/` between.
@@ -86,7 +85,7 @@ impl Groups {
         let ranks = comm.size() as u64;
         let count = count.clamp(1, ranks);
         let identity = match base.is_root() {
-            true => format!("{:016x}", crate::container::identity()),
+            true => format!("{:016x}", crate::base::identity()),
             false => String::new(),
         };
         let parts = broadcast_parts(&**comm, &[identity.as_bytes()])?;

@@ -31,7 +31,7 @@ pub use index::LogDamage;
 pub(crate) use index::{Index, Order, definition};
 pub(crate) use memo::{Memo, Parts};
 pub(crate) use questions::questions;
-pub(crate) use reading::{Batch, read, read_alone, read_from, record_step, summary};
+pub(crate) use reading::{Batch, read, read_from, record_step, summary};
 pub(crate) use sorted::SortedRuns;
 pub(crate) use source::LogSource;
 pub(crate) use view::{View, Want};

@@ -15,6 +15,7 @@ use crate::canonical::detach_extents;
 use crate::error::Result;
 use crate::ground::Ground;
 use crate::hints::Hints;
+use crate::layout::Over;
 use crate::plan::{Extent, Overlap, Piece, Plan, Summary};
 use crate::report::{Report, Tally};
 use crate::request::Request;
@@ -28,21 +29,17 @@ pub(crate) fn record_step(header: &Header, variable: &Variable) -> u64 {
     }
 }
 
-/// Reads for one rank alone what a view knows.
-pub(crate) fn read_alone(
-    ground: &Ground,
-    view: &View,
-    gets: &mut [Request<'_>],
-    report: &mut Report,
-) -> Result<()> {
-    let extents = detach_extents(gets);
-    report.requests += gets.len() as u64;
-    for (get, extent) in gets.iter().zip(&extents) {
-        let Summary { runs, bytes, .. } = extent.summary();
-        report.runs += runs;
-        report.bytes += bytes * get.memory.sides.external.size();
+impl Over for View {
+    fn read(&self, ground: &Ground, gets: &mut [Request<'_>], report: &mut Report) -> Result<()> {
+        let extents = detach_extents(gets);
+        report.requests += gets.len() as u64;
+        for (get, extent) in gets.iter().zip(&extents) {
+            let Summary { runs, bytes, .. } = extent.summary();
+            report.runs += runs;
+            report.bytes += bytes * get.memory.sides.external.size();
+        }
+        read_from(ground, self, (gets, &extents), report)
     }
-    read_from(ground, view, (gets, &extents), report)
 }
 
 /// Reads what a view's index knows.

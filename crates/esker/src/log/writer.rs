@@ -10,6 +10,7 @@ use esker_store::File;
 use super::cut::Slice;
 use super::filtered::{self, Filtered};
 use super::known::Known;
+use super::memo::Parts;
 use super::parts::{Part, Shape, each_part};
 use crate::error::{Error, Result};
 use crate::report::Report;
@@ -96,7 +97,11 @@ impl LogWriter {
             None => self.append_part(request, &part, epoch, report),
             Some(filters) => self.append_filtered(request, part, epoch, filters, report),
         };
-        let appended = match request.parts.clone() {
+        let known = request.parts.clone().and_then(|(known, record)| {
+            let parts = known.downcast::<Parts>().ok()?;
+            Some((parts, record))
+        });
+        let appended = match known {
             Some((parts, record)) => parts.items.iter().try_for_each(|item| {
                 let records = Records::one(record);
                 let (first, shape) = (item.first, Shape::Shared(&item.footprint));
