@@ -14,6 +14,7 @@ use crate::common::{Common, same_everywhere};
 use crate::error::{Error, Result};
 use crate::hints::{Hints, Switch};
 use crate::journal::{journal_path, read_journal};
+use crate::layout::Room;
 use crate::options::FillMode;
 use crate::share::Share;
 use crate::young::{Survives, Young};
@@ -41,6 +42,8 @@ pub(crate) struct Base {
     pub(crate) notes: Vec<String>,
     /// Whether rank 0 has made the file lately.
     pub(crate) young: Arc<Young>,
+    /// Ways of storing variables beside those that every dataset may have.
+    pub(crate) rooms: Vec<Arc<dyn Room>>,
     /// The process that opened the dataset: one that was forked from it has all of this too.
     process: u32,
 }
@@ -69,6 +72,7 @@ impl Base {
             blobs,
             notes: Vec::new(),
             young: Arc::default(),
+            rooms: Vec::new(),
             process: std::process::id(),
         })
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use esker_comm::CommunicatorExt;
-use esker_format::{Native, NumRecs, VarId};
+use esker_format::{Native, VarId};
 
 use crate::direct;
 use crate::error::{Error, Result};
@@ -92,15 +92,7 @@ impl Layout for Canonical {
             report.write_strategy = Strategy::Direct;
             direct::write(file, &plan, puts, hints, report)?;
         }
-        if records > ground.records {
-            if alone {
-                ground.begin_counting(records)?;
-                ground.write_numrecs(records)?;
-                ground.header.numrecs = NumRecs::Count(records);
-            }
-            ground.records = records;
-        }
-        Ok(())
+        ground.grow_alone(records)
     }
 
     fn read_alone(

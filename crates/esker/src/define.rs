@@ -175,6 +175,7 @@ impl Define {
         let own = Common { path, hints, align, fill, fill_grown, short_file, writable: true };
         let mut base = Base::new(store, comm, own)?;
         (base.raw, base.blobs) = (options.raw || base.hints.raw(), options.blobs);
+        base.rooms = options.rooms;
         let classic = base.hints.layout == StoredAs::Classic;
         if !classic {
             base.has_no_burst_buffer();

@@ -48,7 +48,9 @@ pub(crate) trait Units {
     fn of_round(&mut self, round: u64) -> Vec<Unit>;
 
     /// Bytes that it holds.
-    fn memory(&self) -> u64;
+    fn memory(&self) -> u64 {
+        0
+    }
 }
 
 /// Units that are written.

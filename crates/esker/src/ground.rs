@@ -229,6 +229,20 @@ impl Ground {
         Ok(())
     }
 
+    /// The same on one rank alone. With several ranks these are its own until all agree on them.
+    pub(crate) fn grow_alone(&mut self, records: u64) -> Result<()> {
+        if records <= self.records {
+            return Ok(());
+        }
+        if self.base.comm.size() == 1 {
+            self.begin_counting(records)?;
+            self.write_numrecs(records)?;
+            self.header.numrecs = NumRecs::Count(records);
+        }
+        self.records = records;
+        Ok(())
+    }
+
     /// Makes the records exist, for everyone who opens the file.
     pub(crate) fn write_numrecs(&self, records: u64) -> Result<()> {
         if !self.counts {

@@ -311,6 +311,13 @@ impl dyn Layout {
     }
 }
 
+/// What makes layouts.
+pub(crate) trait Room: Debug + Send + Sync {
+    /// The layout of those variables of a dataset that are stored as this room stores them, if there are any. The
+    /// dataset is being created, opened, or defined anew.
+    fn open(&self, ground: &mut Ground) -> Option<Box<dyn Layout>>;
+}
+
 /// A wait: what every rank has is told to all in one reduction, before anybody acts. `ready` is this rank's own
 /// outcome so far. Collective.
 pub(crate) fn together(

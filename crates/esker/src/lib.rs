@@ -58,6 +58,9 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+extern crate self as esker;
+
 mod access;
 mod amending;
 mod base;
@@ -124,6 +127,10 @@ mod wire;
 mod wishes;
 mod writer;
 mod young;
+
+#[cfg(test)]
+#[path = "../tests/layouts/mod.rs"]
+mod layouts;
 
 pub use access::Outcomes;
 pub use base::{classic_of, read_header_noting};

@@ -11,19 +11,18 @@ use esker_store::{Access, File, Locked};
 use crate::base::{Base, agree, broadcast_parts, classic_of, header_as_read, read_header_bytes};
 use crate::burst::{Buffered, Burst};
 use crate::canonical::Canonical;
-use crate::chunked::Chunked;
+use crate::chunked::{Chunked, Chunks};
 use crate::commit::Committed;
 use crate::common::Common;
 use crate::container::{self, Container};
-use crate::counting::Begun;
 use crate::credit::Credit;
 use crate::dataset::Dataset;
-use crate::decomposed::{Groups, Mapped, Spread, require_dataset};
+use crate::decomposed::{Groups, Maps, Spread, require_dataset};
 use crate::define::aligned;
 use crate::error::{DecompositionError, Error, Result};
 use crate::ground::{Found, Ground};
 use crate::journal::{finish_redefinition, remove_journal};
-use crate::layout::{Layout, Several};
+use crate::layout::{Layout, Room, Several};
 use crate::options::{FillMode, OpenOptions};
 use crate::sound;
 use crate::telling::seal_notes;
@@ -66,6 +65,7 @@ impl Dataset {
         let own = Common { path, hints, align, fill, fill_grown, short_file, writable };
         let mut base = Base::new(store, comm, own)?;
         (base.raw, base.blobs) = (options.raw || base.hints.raw(), options.blobs);
+        base.rooms = options.rooms;
         let Some(file) = file else {
             base.has_no_burst_buffer();
             return Dataset::open_container(base, options.container_version);
@@ -181,20 +181,10 @@ fn stored_as(ground: &mut Ground, container: Option<Box<Container>>) -> Box<dyn 
         (ground.counts, ground.sole) = (false, true);
         return container;
     }
-    let mut others: Vec<Box<dyn Layout>> = Vec::new();
-    if !ground.base.raw && !ground.base.blobs {
-        others.push(Box::new(Mapped::of(&ground.header)));
-    }
-    let chunked = if ground.base.raw { None } else { Chunked::of(&ground.header, &ground.base) };
-    if let Some(chunked) = chunked {
-        // Programs do not see the variable that ends the chunks.
-        ground.fills.truncate(chunked.schema.vars.len());
-        ground.shown = Some(chunked.schema.clone());
-        ground.sole = true;
-        ground.in_folder = chunked.files.is_some();
-        ground.begun = Some(Begun::of(&ground.header, chunked.files.is_some()));
-        others.push(chunked);
-    }
+    let own: [&dyn Room; 2] = [&Maps, &Chunks];
+    let more = ground.base.rooms.clone();
+    let rooms = own.into_iter().chain(more.iter().map(|room| &**room));
+    let others = rooms.filter_map(|room| room.open(ground)).collect();
     Box::new(Several::new(Box::new(Canonical), others))
 }
 

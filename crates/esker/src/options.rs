@@ -7,6 +7,7 @@ use esker_format::{Alignment, Version};
 use esker_store::{LocalStore, Store};
 
 use crate::hints::{Hints, Layout};
+use crate::layout::Room;
 
 /// What values that nobody wrote are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -35,6 +36,8 @@ pub struct CreateOptions {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) comm: Arc<dyn Communicator>,
     pub(crate) hints: Hints,
+    /// Ways of storing variables beside those that every dataset may have.
+    pub(crate) rooms: Vec<Arc<dyn Room>>,
 }
 
 impl Default for CreateOptions {
@@ -52,6 +55,7 @@ impl Default for CreateOptions {
             store: Arc::new(LocalStore),
             comm: Arc::new(SelfComm::new()),
             hints: Hints::default(),
+            rooms: Vec::new(),
         }
     }
 }
@@ -111,6 +115,8 @@ pub struct OpenOptions {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) comm: Arc<dyn Communicator>,
     pub(crate) hints: Hints,
+    /// Ways of storing variables beside those that every dataset may have.
+    pub(crate) rooms: Vec<Arc<dyn Room>>,
 }
 
 impl Default for OpenOptions {
@@ -128,6 +134,7 @@ impl Default for OpenOptions {
             store: Arc::new(LocalStore),
             comm: Arc::new(SelfComm::new()),
             hints: Hints::default(),
+            rooms: Vec::new(),
         }
     }
 }

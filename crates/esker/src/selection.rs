@@ -238,6 +238,15 @@ impl LogSpace {
         LogSpace { step, width, begin, record_size }
     }
 
+    /// The same where somebody else has the variable, from `begin` on, and its records so far apart.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "for layouts that are added: tests/layouts/unequal.rs is one")
+    )]
+    pub(crate) fn placed(self, begin: u64, record_size: u64) -> LogSpace {
+        LogSpace { begin, record_size, ..self }
+    }
+
     /// The record of a place, and the element in it.
     pub(crate) fn split(&self, place: u64) -> (u64, u64) {
         match place.checked_div(self.step) {

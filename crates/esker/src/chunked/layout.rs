@@ -12,11 +12,11 @@ use super::read::touched;
 use crate::base::read_header;
 use crate::bounded::CacheUse;
 use crate::canonical::{count, detach_extents};
-use crate::counting::same_but_for_growth;
+use crate::counting::{Begun, same_but_for_growth};
 use crate::error::{Error, Result};
 use crate::ground::Ground;
 use crate::hints::Hints;
-use crate::layout::{Announced, Asked, Kept, Layout, Over, Stage, Wait};
+use crate::layout::{Announced, Asked, Kept, Layout, Over, Room, Stage, Wait};
 use crate::plan::{Extent, Plan};
 use crate::report::{Report, Strategy};
 use crate::request::Request;
@@ -100,6 +100,26 @@ fn whole_and_wanted(chunked: &Chunked, units: &[(u64, u64)]) -> (u64, u64) {
     let of_one =
         |(whole, wanted), (unit, bytes): &(u64, u64)| (whole + bytes_of(*unit), wanted + bytes);
     units.iter().fold((0, 0), of_one)
+}
+
+/// What makes the layout of chunked variables.
+#[derive(Debug)]
+pub(crate) struct Chunks;
+
+impl Room for Chunks {
+    fn open(&self, ground: &mut Ground) -> Option<Box<dyn Layout>> {
+        if ground.base.raw {
+            return None;
+        }
+        let chunked = Chunked::of(&ground.header, &ground.base)?;
+        // Programs do not see the variable that ends the chunks.
+        ground.fills.truncate(chunked.schema.vars.len());
+        ground.shown = Some(chunked.schema.clone());
+        ground.sole = true;
+        ground.in_folder = chunked.files.is_some();
+        ground.begun = Some(Begun::of(&ground.header, chunked.files.is_some()));
+        Some(chunked)
+    }
 }
 
 impl Layout for Chunked {

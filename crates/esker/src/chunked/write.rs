@@ -391,10 +391,6 @@ impl Units for Encoding<'_, '_, '_, '_> {
     fn of_round(&mut self, round: u64) -> Vec<Unit> {
         self.chunks.of_round(round)
     }
-
-    fn memory(&self) -> u64 {
-        0
-    }
 }
 
 impl Sink for Encoding<'_, '_, '_, '_> {

@@ -7,12 +7,25 @@ use super::maps::{Map, Mapped};
 use crate::canonical::Canonical;
 use crate::error::{Error, Result};
 use crate::ground::Ground;
-use crate::layout::{Asked, Layout};
+use crate::layout::{Asked, Layout, Room};
 use crate::selection::Checked;
 
 impl Mapped {
     fn map(&self, var: VarId) -> Result<&Map> {
         self.of_var(var).ok_or(Error::Garbled)
+    }
+}
+
+/// What makes the layout of decomposed variables.
+#[derive(Debug)]
+pub(crate) struct Maps;
+
+impl Room for Maps {
+    fn open(&self, ground: &mut Ground) -> Option<Box<dyn Layout>> {
+        match ground.base.raw || ground.base.blobs {
+            true => None,
+            false => Some(Box::new(Mapped::of(&ground.header))),
+        }
     }
 }
 

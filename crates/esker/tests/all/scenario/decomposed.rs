@@ -12,8 +12,9 @@ use esker::{
     values,
 };
 
+use super::Way;
 use super::dice::{Dice, elements, random_hints, random_slab, split};
-use super::life::{burst_hints, is_burst};
+use super::life::burst_hints;
 
 /// A block: first corner and counts.
 type Block = (Vec<u64>, Vec<u64>);
@@ -554,7 +555,7 @@ fn part_of(
 
 fn hints(dice: &mut Dice, ranks: u64, path: &Path) -> Hints {
     let mut hints = random_hints(dice, ranks);
-    if is_burst(path) {
+    if Way::named(path).burst {
         burst_hints(dice, &mut hints, path);
     }
     if dice.one_in(2) {

@@ -9,11 +9,11 @@ use esker::{
     Native, OpenOptions, Owner, Requests, Selection, Values, VarId, Version, values,
 };
 
-use super::Expected;
 use super::buffer::{Buffer, Kind, random_kind, widest};
 use super::dice::{
     Chosen, Dice, Placed, Slab, chosen, dense, nothing, placed, random_hints, random_slab, split,
 };
+use super::{Expected, Way};
 
 /// A variable as it should be.
 struct Model {
@@ -85,6 +85,7 @@ const TOO_LARGE: f64 = 1e30;
 const NEVER: u64 = u64::MAX;
 
 pub(crate) struct Life {
+    way: Way,
     seed: u64,
     dice: Dice,
     comm: Arc<dyn Communicator>,
@@ -100,17 +101,17 @@ pub(crate) struct Life {
 }
 
 impl Life {
-    pub(crate) fn begin(seed: u64, comm: Arc<dyn Communicator>, path: &Path) -> Life {
+    pub(crate) fn begin(way: Way, seed: u64, comm: Arc<dyn Communicator>, path: &Path) -> Life {
         let mut dice = Dice::new(seed);
         let version = Version::ALL[dice.below(3) as usize];
         let fill = if dice.one_in(2) { FillMode::Fill } else { FillMode::NoFill };
         // What nobody has written of a chunk is the fill value in any case.
-        let fill = if is_chunky(path) { FillMode::Fill } else { fill };
+        let fill = if way.chunks { FillMode::Fill } else { fill };
         let mut hints = random_hints(&mut dice, comm.size() as u64);
-        of_path(&mut dice, &mut hints, path);
+        of_way(&mut dice, &mut hints, way, path);
         let options =
             CreateOptions::new().version(version).fill(fill).hints(hints).comm(comm.clone());
-        let mut def = Dataset::create(path, options).unwrap();
+        let mut def = Dataset::create(path, (way.create)(options)).unwrap();
         let time = def.add_dim("time", DimLen::Unlimited).unwrap();
         let mut dims = Vec::new();
         for i in 0..3 {
@@ -119,8 +120,20 @@ impl Life {
         }
         let path = path.to_path_buf();
         let (models, records, dataset) = (Vec::new(), 0, None);
-        let mut life =
-            Life { seed, dice, comm, path, version, fill, time, dims, models, records, dataset };
+        let mut life = Life {
+            way,
+            seed,
+            dice,
+            comm,
+            path,
+            version,
+            fill,
+            time,
+            dims,
+            models,
+            records,
+            dataset,
+        };
         for _ in 0..1 + life.dice.below(5) {
             life.define(&mut def);
         }
@@ -157,11 +170,11 @@ impl Life {
         if dice.one_in(3) {
             def.put_attr(var, "_FillValue", of_type(77, ty)).unwrap();
         }
-        if is_log(&self.path) && dice.one_in(3) {
+        if self.way.log && dice.one_in(3) {
             let filters = ["zstd,1", "shuffle deflate,1", "bitshuffle lz4", "crc32c"];
             def.set_filters(var, filters[dice.below(4) as usize]).unwrap();
         }
-        let is_chunked = is_chunky(&self.path) && !ids.is_empty() && !dice.one_in(4);
+        let is_chunked = self.way.chunks && !ids.is_empty() && !dice.one_in(4);
         if is_chunked {
             random_chunks(dice, def, var, is_record, &chosen);
         }
@@ -214,7 +227,7 @@ impl Life {
             }
             return;
         }
-        match is_log(&self.path) || self.has_burst_buffer() {
+        match self.way.log || self.has_burst_buffer() {
             true if self.dice.one_in(8) => self.ds().sync().unwrap(),
             true => {
                 let Model { var, ty, .. } = self.models[0];
@@ -267,10 +280,12 @@ impl Life {
         self.comm.barrier().unwrap();
         let ranks = self.ranks();
         let mut hints = random_hints(&mut self.dice, ranks);
-        of_path(&mut self.dice, &mut hints, &self.path);
+        of_way(&mut self.dice, &mut hints, self.way, &self.path);
         let options = OpenOptions::new().writable(true).fill(self.fill).hints(hints);
-        self.dataset =
-            Some(Dataset::open_with(&self.path, options.comm(self.comm.clone())).unwrap());
+        self.dataset = Some(
+            Dataset::open_with(&self.path, (self.way.open)(options.comm(self.comm.clone())))
+                .unwrap(),
+        );
     }
 
     /// Values for some elements of a variable, and whether one of them does not fit.
@@ -689,7 +704,7 @@ impl Life {
         self.ds().sync().unwrap();
         self.dataset.take().unwrap().close().unwrap();
         self.comm.barrier().unwrap();
-        let mut ds = Dataset::open(&self.path).unwrap();
+        let mut ds = Dataset::open_with(&self.path, (self.way.open)(OpenOptions::new())).unwrap();
         for model in &self.models {
             let var = ds.var(&model.name).unwrap();
             let all = Selection::all();
@@ -700,21 +715,6 @@ impl Life {
         self.comm.barrier().unwrap();
         self.models.into_iter().map(|m| (m.name, m.values)).collect()
     }
-}
-
-/// Datasets of this name are containers of logs.
-fn is_log(path: &Path) -> bool {
-    path.extension().is_some_and(|e| e == "esk")
-}
-
-/// Datasets of this name have a burst buffer.
-pub(super) fn is_burst(path: &Path) -> bool {
-    path.to_string_lossy().contains(".burst.")
-}
-
-/// Whether variables of the file are cut into chunks, now and then.
-fn is_chunky(path: &Path) -> bool {
-    path.to_str().unwrap().ends_with(".chunk.nc")
 }
 
 fn random_chunks(
@@ -767,18 +767,18 @@ fn chunk_hints(dice: &mut Dice, hints: &mut esker::Hints) {
     }
 }
 
-fn of_path(dice: &mut Dice, hints: &mut esker::Hints, path: &Path) {
-    if is_chunky(path) {
+fn of_way(dice: &mut Dice, hints: &mut esker::Hints, way: Way, path: &Path) {
+    if way.chunks {
         chunk_hints(dice, hints);
-        if path.to_str().unwrap().contains(".sub.") {
+        if way.folder {
             let files = ["rank", "node", "shared"][dice.below(3) as usize];
             hints.set("esker_chunk_files", files);
         }
     }
-    if is_log(path) {
+    if way.log {
         log_hints(dice, hints);
     }
-    if is_burst(path) {
+    if way.burst {
         burst_hints(dice, hints, path);
     }
 }

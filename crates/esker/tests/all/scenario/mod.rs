@@ -14,7 +14,7 @@ mod life;
 use std::path::Path;
 use std::sync::Arc;
 
-use esker::Communicator;
+use esker::{Communicator, CreateOptions, OpenOptions};
 
 pub(crate) use dice::Dice;
 use life::Life;
@@ -22,9 +22,45 @@ use life::Life;
 /// A variable as it should be in the end: its name and its values, `None` where anything may be.
 pub(crate) type Expected = Vec<(String, Vec<Option<f64>>)>;
 
+/// How a dataset is stored, and what that needs of its options.
+#[derive(Clone, Copy)]
+pub(crate) struct Way {
+    pub(crate) chunks: bool,
+    pub(crate) folder: bool,
+    pub(crate) log: bool,
+    pub(crate) burst: bool,
+    pub(crate) create: fn(CreateOptions) -> CreateOptions,
+    pub(crate) open: fn(OpenOptions) -> OpenOptions,
+}
+
+impl Way {
+    /// A classic file.
+    pub(crate) fn plain() -> Way {
+        let (create, open) = (|options| options, |options| options);
+        Way { chunks: false, folder: false, log: false, burst: false, create, open }
+    }
+
+    /// The way that a dataset of this name is stored: programs on other ranks hear no more than the name.
+    pub(crate) fn named(path: &Path) -> Way {
+        let name = path.to_str().unwrap();
+        Way {
+            chunks: name.ends_with(".chunk.nc"),
+            folder: name.contains(".sub."),
+            log: name.ends_with(".esk"),
+            burst: name.contains(".burst."),
+            ..Way::plain()
+        }
+    }
+}
+
 /// Runs a whole scenario. Panics where the dataset and the model differ.
 pub(crate) fn run(seed: u64, comm: Arc<dyn Communicator>, path: &Path) -> Expected {
-    let mut life = Life::begin(seed, comm, path);
+    run_as(Way::named(path), seed, comm, path)
+}
+
+/// The same for a dataset that is stored in this way.
+pub(crate) fn run_as(way: Way, seed: u64, comm: Arc<dyn Communicator>, path: &Path) -> Expected {
+    let mut life = Life::begin(way, seed, comm, path);
     for step in 0..12 {
         life.step(step);
     }
@@ -50,8 +86,9 @@ pub(crate) fn note(expected: &Expected, path: &Path) {
 
 /// Two datasets that are open at once on one communicator, used in turn.
 pub(crate) fn run_two(seed: u64, comm: Arc<dyn Communicator>, path: &Path) {
-    let mut first = Life::begin(seed, comm.clone(), path);
-    let mut second = Life::begin(seed + 1, comm, &path.with_extension("second.nc"));
+    let mut first = Life::begin(Way::named(path), seed, comm.clone(), path);
+    let other = path.with_extension("second.nc");
+    let mut second = Life::begin(Way::named(&other), seed + 1, comm, &other);
     let mut dice = Dice::new(seed);
     for step in 0..12 {
         if dice.one_in(2) { first.step(step) } else { second.step(step) }
