@@ -1,7 +1,6 @@
 //! A layout that exists only here: units of unequal length, owned in turn, kept in memory. `src` knows nothing of it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use esker_comm::{Communicator, Message, SelfComm};
@@ -17,7 +16,7 @@ use crate::{comb::Comb, ground::Ground, notes::Notes, report::Report, request::R
 use crate::{window::Window, wire};
 
 /// The values of the units of each variable of each dataset, by its name: ranks are threads, and share them.
-pub static KEPT: Mutex<BTreeMap<(PathBuf, String, u64), Vec<u8>>> = Mutex::new(BTreeMap::new());
+pub(super) static KEPT: Mutex<BTreeMap<(String, u64), Vec<u8>>> = Mutex::new(BTreeMap::new());
 /// The part of the space that a variable has.
 const PART: u64 = 1 << 40;
 
@@ -50,8 +49,8 @@ fn with_unit<T>(ground: &Ground, unit: &Unit, act: impl FnOnce(&mut [u8]) -> T) 
     let variable = &ground.header.schema.vars.as_slice()[(unit.start / PART) as usize - 1];
     let fill = values::fill_bytes(variable);
     let fill = fill.repeat((unit.end - unit.start) as usize / fill.len());
-    let key = (ground.base.path.clone(), variable.name.to_string(), unit.start % PART);
-    act(KEPT.lock().unwrap().entry(key).or_insert(fill))
+    let name = format!("{}/{}", ground.base.path.display(), variable.name);
+    act(KEPT.lock().unwrap().entry((name, unit.start % PART)).or_insert(fill))
 }
 
 impl<'l> Moving<'l> {
