@@ -243,14 +243,8 @@ fn create_named(
     if let Some(replaced) = replaced {
         replaced.remove_subfiles(base, groups);
     }
-    Ok(Committed {
-        file,
-        renamed: true,
-        container: None,
-        heap: None,
-        volume: spread.map(|spread| spread as Arc<dyn Volume>),
-        lock,
-    })
+    let volume = spread.map(|spread| spread as Arc<dyn Volume>);
+    Ok(Committed { file, renamed: true, container: None, heap: None, volume, lock })
 }
 
 /// The file of a draft.

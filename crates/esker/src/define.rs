@@ -569,9 +569,7 @@ impl Define {
     pub(crate) fn is_container(&self) -> bool {
         match &self.before {
             None => self.base.hints.layout == StoredAs::Log,
-            Some(before) => {
-                before.layout.as_ref().is_some_and(|layout| layout.get::<Container>().is_some())
-            }
+            Some(before) => before.layout.as_ref().and_then(|l| l.get::<Container>()).is_some(),
         }
     }
 

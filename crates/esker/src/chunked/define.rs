@@ -95,12 +95,7 @@ pub(crate) fn physical(
     if wanted.is_empty() {
         return Ok(None);
     }
-    let in_file = before.map_or(0, |(header, _, _)| header.schema.vars.len());
-    if schema.vars.iter().skip(in_file).any(|variable| &*variable.name == END) {
-        let why =
-            "the chunks of a file end with a variable of this name: choose another".to_string();
-        return Err(Error::Chunked { path: base.path.clone(), var: END.to_string(), why });
-    }
+    require_end_free(base, schema, before.map_or(0, |(header, _, _)| header.schema.vars.len()))?;
     let anchors = |refs: &[u64]| -> Vec<(usize, Anchor)> {
         let pairs = wanted.iter().zip(refs);
         pairs.map(|(w, refs)| (w.number, Anchor { refs: *refs, ..w.anchor.clone() })).collect()
@@ -180,9 +175,31 @@ pub(crate) fn physical(
     }
     schema.attrs = file.attrs;
     let moved = old.filter(|heap| heap.begin != begin).map(|heap| (heap.begin, used));
-    let inside = layout.record_begin.filter(|_| stem.is_none());
-    let last = end_of(&schema).and_then(|var| layout.places.get_mut(var.0));
-    let limit = match (last, inside) {
+    let limit = place_end(&schema, &mut layout, (begin, &mut end), stem.is_none());
+    let heap = Heap::new(begin, Some(end), limit);
+    Ok(Some(Placing { schema, layout, heap, tables, moved, stem }))
+}
+
+/// Fails if a variable, but for the first `in_file`, has the name of the one that ends the chunks.
+fn require_end_free(base: &Base, schema: &Schema, in_file: usize) -> Result<()> {
+    if !schema.vars.iter().skip(in_file).any(|variable| &*variable.name == END) {
+        return Ok(());
+    }
+    let why = "the chunks of a file end with a variable of this name: choose another".to_string();
+    Err(Error::Chunked { path: base.path.clone(), var: END.to_string(), why })
+}
+
+/// Gives the variable that ends the chunks its place, behind a heap from `begin` to `end` or before the records. Gives how
+/// long the heap may become, where records are in its way.
+fn place_end(
+    schema: &Schema,
+    layout: &mut DataLayout,
+    (begin, end): (u64, &mut u64),
+    is_inside: bool,
+) -> Option<u64> {
+    let inside = layout.record_begin.filter(|_| is_inside);
+    let last = end_of(schema).and_then(|var| layout.places.get_mut(var.0));
+    match (last, inside) {
         (None, _) => inside.map(|records| records.saturating_sub(begin)),
         // Before records the end stays where it is, and the heap grows towards it.
         (Some(place), Some(records)) => {
@@ -190,16 +207,14 @@ pub(crate) fn physical(
             Some(place.begin.saturating_sub(begin))
         }
         (Some(place), None) => {
-            let moved = end_begin(begin.saturating_add(end).saturating_add(ALIGN));
+            let moved = end_begin(begin.saturating_add(*end).saturating_add(ALIGN));
             if moved <= schema.version.max_offset() {
                 place.begin = moved;
-                end = end.saturating_add(ALIGN);
+                *end = end.saturating_add(ALIGN);
             }
             None
         }
-    };
-    let heap = Heap::new(begin, Some(end), limit);
-    Ok(Some(Placing { schema, layout, heap, tables, moved, stem }))
+    }
 }
 
 /// Puts what a file with chunks says of them as a whole into its attributes; gives who it is, and the stem of the names
