@@ -15,9 +15,10 @@ pub(super) struct Counter {
     asleep: AtomicU32,
 }
 
-/// Looks before the core is given away, and how often that is done before falling asleep: about what that costs.
-const LOOKS: u32 = 20;
-const YIELDS: u32 = 100;
+/// Looks before the core is given away, some microseconds, and how often that is done before falling asleep. Seldom: on a busy
+/// machine a yield gives the core to strangers for all of their slice, and who sleeps is woken when there is something to do.
+const LOOKS: u32 = 100;
+const YIELDS: u32 = 3;
 
 /// How long a rank sleeps before it looks whether the others are still there.
 const NAP: Duration = Duration::from_millis(100);
