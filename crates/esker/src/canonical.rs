@@ -86,7 +86,7 @@ impl Layout for Canonical {
             report.write_strategy = Strategy::Exchanged;
             let windows = Windows::new(&summary, hints, 1);
             let comm = &*ground.base.comm;
-            let exchange = InWindows { comm, file, hints, windows, met: None };
+            let exchange = InWindows { comm, file, hints, windows, met: None, one_node: true };
             exchange.write(&plan, puts, &mut ground.buffers, report)?;
         } else {
             report.write_strategy = Strategy::Direct;
@@ -249,9 +249,10 @@ impl Ground {
     pub(crate) fn exchange(&self, together: &Together) -> Result<InWindows<'_>> {
         let (comm, file, hints) = (&*self.base.comm, &*self.file, &self.base.hints);
         let ranks = comm.size();
-        let aggregators = strategy::aggregators(ranks, self.machine()?, hints);
+        let machine = self.machine()?;
+        let aggregators = strategy::aggregators(ranks, machine, hints);
         let windows = Windows::new(together, hints, aggregators as u64);
-        Ok(InWindows { comm, file, hints, windows, met: None })
+        Ok(InWindows { comm, file, hints, windows, met: None, one_node: machine.nodes == 1 })
     }
 }
 
