@@ -32,6 +32,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod adjoint;
 mod cache;
 mod clock;
 pub mod compare;

@@ -221,6 +221,35 @@ def test_revolver_takes_what_pyrevolve_takes():
     assert sum(ran) == 3 * steps - 28 + steps
 
 
+def test_a_revolver_fills_what_a_checkpoint_says_is_to_be_filled():
+    """pyrevolve's checkpoints say apart what is stored, which may be a copy, and what is filled."""
+    field, seen = np.zeros(30), {}
+
+    class Checkpoint:
+        dtype, size = field.dtype, field.size
+
+        def get_data(self, timestep):
+            return [field.copy()]
+
+        def get_data_location(self, timestep):
+            return [field]
+
+    class Forward:
+        def apply(self, t_start, t_end):
+            field[:] += t_end - t_start
+
+    class Reverse:
+        def apply(self, t_start, t_end):
+            seen[t_start] = field.copy()
+
+    revolver = ea.Revolver(Checkpoint(), Forward(), Reverse(), 3, 20)
+    revolver.apply_forward()
+    revolver.apply_reverse()
+    # pyrevolve has run a step before it is reversed.
+    assert sorted(seen) == list(range(20))
+    assert all(np.array_equal(seen[t], np.full(30, t + 1.0)) for t in seen)
+
+
 def test_schedules_derive_from_checkpoint_schedules_and_yield_its_actions():
     peer = pytest.importorskip("checkpoint_schedules")
     plan = ea.MixedCheckpointSchedule(10, 3)

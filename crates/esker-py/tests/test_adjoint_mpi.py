@@ -1,5 +1,8 @@
 """Adjoint runs over MPI: the same gradient on any number of ranks, and after a rank was killed."""
 
+import os
+import random
+import time
 from pathlib import Path
 
 import numpy as np
@@ -49,3 +52,38 @@ def test_a_rank_that_is_killed_is_resumed_to_the_same_gradient(tmp_path, step):
     done = run(tmp_path, "mpich", 2, PROGRAM, tmp_path, "resume")
     assert done.returncode == 0 and "done 2" in done.stdout, done.stdout + done.stderr
     assert np.array_equal(gradient(tmp_path, 2), expected())
+
+
+def await_ranks(folder):
+    """A launcher may end before the ranks that it ends, which keep their locks until then."""
+    for path in folder.glob("pid.*"):
+        for _ in range(6000):
+            try:
+                state = Path(f"/proc/{path.read_text()}/stat").read_text().rsplit(") ", 1)[1][0]
+            except FileNotFoundError:
+                break
+            if state in "ZX":
+                break
+            time.sleep(0.01)
+        path.unlink()
+
+
+@pytest.mark.parametrize("mpi", ["mpich", "openmpi"])
+def test_ranks_that_are_killed_anywhere_are_resumed_to_the_same_gradient(tmp_path, mpi):
+    """ESKER_KILLS=100 kills so many on each MPI (a quarter of an hour); forward and back, any rank, in the middle of anything."""
+    kills, seed = int(os.environ.get("ESKER_KILLS", 3)), int(os.environ.get("ESKER_SEED", time.time()))
+    generator, hit = random.Random(seed), 0
+    for kill in range(kills):
+        folder, ranks = tmp_path / str(kill), generator.choice([2, 3])
+        folder.mkdir()
+        # 37 steps forward, some of them again, and 37 back: the run has more than 80 calls.
+        how = [generator.randint(1, 80), generator.randrange(ranks), generator.choice([1, 200, 2000])]
+        what = f"ESKER_SEED={seed}, kill {kill} on {ranks} ranks: {how}"
+        died = run(folder, mpi, ranks, PROGRAM, folder, "die-in", *how)
+        await_ranks(folder)
+        hit += died.returncode != 0
+        (folder / "lib" / "libmpi.so.12").unlink(missing_ok=True)
+        done = run(folder, mpi, ranks, PROGRAM, folder, "resume")
+        assert done.returncode == 0 and f"done {ranks}" in done.stdout, what + done.stdout + done.stderr
+        assert np.array_equal(gradient(folder, ranks), expected()), what
+    assert hit * 2 > kills, f"only {hit} of {kills} were hit"

@@ -36,6 +36,7 @@ mod layer;
 mod local;
 mod lock;
 mod memory;
+mod pace;
 mod pool;
 mod stripes;
 #[doc(hidden)]
@@ -60,6 +61,7 @@ pub use layer::{FileLayer, Layer};
 pub use local::LocalStore;
 pub use lock::{Busy, FileId, Locked, Locking, Stamp};
 pub use memory::{MemoryStore, Unsynced};
+pub use pace::PacedStore;
 pub use pool::ReadPool;
 pub use stripes::Stripes;
 

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use esker_bench::adjoint::{self, Case};
 use esker_bench::kernels::{Kernel, Scale};
 use esker_bench::worker::{Ranks, run_from_arguments};
 use esker_bench::{Chunks, Layout, Options, Peer, Reading, svg};
@@ -19,9 +20,14 @@ use crate::terminal::{Screen, json, say};
 Kernels: contiguous, strided, strided-calls (an independent call for each transfer), checkerboard,
 blocks3d, flash, btio, e3sm-f, e3sm-g, e3sm-i, random-100, random-50, random-10 (a checkerboard in
 which so many of a hundred are random and the rest zeros), pandana (108 one-dimensional variables);
-all of them without a name. Each is written, read back and verified; files are compared with the
+all of these without a name. Each is written, read back and verified; files are compared with the
 peers' and removed. e3sm-f and e3sm-g need the model's decomposition maps (--maps); e3sm-i is
 synthetic.
+
+adjoint-wave and adjoint-ice are of another kind: adjoint runs of 32 steps (docs/adjoint.md) whose
+checkpoints go to disk raw, as floats, by zlib, zfp, sz and as auto chooses, with room for 1 to 32
+states, on a disk slowed to 50 MB/s a rank and on the disk as it is. Of the options they know
+--ranks, --size (of a rank's state), --states, --bound, --repeat, --dir and --json.
 
 Peers: pnetcdf and pnetcdf-romio (PnetCDF on OpenMPI's two MPI-IO layers; compiled when first
 needed, from Debian's libpnetcdf-dev and OpenMPI), pnetcdf-bb (with PnetCDF's burst buffer, in the
@@ -44,11 +50,12 @@ Examples:
   esker bench random-50 pandana --peer hdf5 --filter deflate,6 --ranks 4
   esker bench --comm threads,mpi --json       thread-ranks beside MPI ranks, for a program
   esker bench --capi /opt/esker/lib           PnetCDF's program on our libpnetcdf.so
-  esker bench --svg speed.svg                 with a picture")]
+  esker bench --svg speed.svg                 with a picture
+  esker bench adjoint-wave adjoint-ice        checkpoints of adjoint runs")]
 pub(super) struct Arguments {
     /// Kernels to run (all, if none is named)
     #[arg(value_name = "KERNEL", value_parser = kernel)]
-    kernels: Vec<Kernel>,
+    kernels: Vec<Named>,
     /// Number of ranks
     #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u16).range(1..))]
     ranks: u16,
@@ -99,6 +106,13 @@ pub(super) struct Arguments {
     /// Directory of E3SM's decomposition maps
     #[arg(long, value_name = "DIR")]
     maps: Option<PathBuf>,
+    /// Raw states that the adjoint kernels have room for
+    #[arg(long, value_name = "N,…", default_value = "1,2,4,8,16,32", value_delimiter = ',')]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+    states: Vec<u64>,
+    /// The bound of lossy filters of the adjoint kernels, of the range of an array
+    #[arg(long, value_name = "SHARE", default_value = "1e-4", value_parser = bound)]
+    bound: f64,
     /// Draw the bandwidths into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -107,9 +121,27 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-fn kernel(name: &str) -> Result<Kernel, String> {
-    let names: Vec<&str> = Kernel::ALL.iter().map(|kernel| kernel.name()).collect();
-    Kernel::from_name(name).ok_or_else(|| format!("the kernels are {}", names.join(", ")))
+/// What can be measured.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Named {
+    /// A kernel of parallel I/O, beside peers.
+    Io(Kernel),
+    /// An adjoint run.
+    Adjoint(Case),
+}
+
+fn kernel(name: &str) -> Result<Named, String> {
+    let of_io = Kernel::from_name(name).map(Named::Io);
+    of_io.or_else(|| Case::from_name(name).map(Named::Adjoint)).ok_or_else(|| {
+        let names = Kernel::ALL.iter().map(|kernel| kernel.name());
+        let names: Vec<&str> = names.chain(Case::ALL.map(Case::name)).collect();
+        format!("the kernels are {}", names.join(", "))
+    })
+}
+
+fn bound(text: &str) -> Result<f64, String> {
+    let bound = text.parse::<f64>().ok().filter(|bound| *bound > 0.0 && *bound < 1.0);
+    bound.ok_or_else(|| "it is a share of the range, between 0 and 1".into())
 }
 
 fn layout(name: &str) -> Result<Layout, String> {
@@ -145,9 +177,21 @@ pub(super) fn run(
     screen: &mut Screen,
 ) -> Ended {
     let fail = |error: &dyn std::fmt::Display| Failure::sentence(format_args!("{error}"));
+    let adjoint = |named: &Named| matches!(named, Named::Adjoint(_));
+    if arguments.kernels.iter().any(adjoint) {
+        if !arguments.kernels.iter().all(adjoint) {
+            let why = "adjoint runs and kernels of I/O have different tables: ask for them apart";
+            return Err(Failure::sentence(format_args!("{why}")));
+        }
+        return run_adjoint(arguments, screen);
+    }
     let mut options = Options::new(&arguments.dir);
     if !arguments.kernels.is_empty() {
-        options.kernels = arguments.kernels.clone();
+        let io = |named: &Named| match named {
+            Named::Io(kernel) => Some(*kernel),
+            Named::Adjoint(_) => None,
+        };
+        options.kernels = arguments.kernels.iter().filter_map(io).collect();
     }
     options.ranks = usize::from(arguments.ranks);
     options.scale =
@@ -187,6 +231,28 @@ pub(super) fn run(
     }
     // A peer that is not here is no failure; Esker's own is.
     Ok(if report.esker_failed() { Outcome::Bad } else { Outcome::Good })
+}
+
+fn run_adjoint(arguments: &Arguments, screen: &mut Screen) -> Ended {
+    let mut options = adjoint::Options::new(&arguments.dir);
+    let case = |named: &Named| match named {
+        Named::Adjoint(case) => Some(*case),
+        Named::Io(_) => None,
+    };
+    options.cases = arguments.kernels.iter().filter_map(case).collect();
+    options.ranks = usize::from(arguments.ranks);
+    options.state = arguments.size;
+    options.bound = arguments.bound;
+    options.budgets = arguments.states.clone();
+    options.repeat = usize::from(arguments.repeat);
+    let mut progress = |next: &str| say(format_args!("{next}"));
+    let report = adjoint::run(&options, &mut progress);
+    let report = report.map_err(|error| Failure::sentence(format_args!("{error}")))?;
+    match arguments.json {
+        true => json::write(screen, &report.to_json())?,
+        false => write!(screen, "{}", report.to_text())?,
+    }
+    Ok(Outcome::Good)
 }
 
 /// One run of a plan, in a process of its own, for `esker bench`

@@ -44,3 +44,24 @@ fn an_unknown_kernel_or_peer_is_a_sentence_with_the_known_ones() {
         assert!(run.err.contains(known), "{}", run.err);
     }
 }
+
+#[test]
+fn adjoint_runs_are_measured_with_every_column_and_apart_from_other_kernels() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let dir = dir.path().display().to_string();
+    let small = ["--size", "8k", "--states", "2", "--repeat", "1", "--dir", &dir];
+    let found = run(&[&["bench", "adjoint-wave", "--json"], &small[..]].concat());
+    let report: Value = serde_json::from_str(&found.out).expect(&found.err);
+    let rows = report["rows"].as_array().expect("rows");
+    let columns = |plan: &str| -> Vec<&str> {
+        let of = rows.iter().filter(|row| row["plan"] == plan && row["disk"] == "slowed");
+        of.filter_map(|row| row["column"].as_str()).collect()
+    };
+    assert_eq!(columns("slots"), ["raw", "f32", "zlib", "zfp", "sz"]);
+    assert_eq!(columns("bytes"), ["raw", "f32", "zlib", "zfp", "sz", "auto"]);
+    assert!(rows.iter().all(|row| row["forward_steps"].as_u64() >= Some(32)), "{report}");
+    let mixed = run(&["bench", "adjoint-ice", "strided"]);
+    assert!(mixed.code != Some(0) && mixed.err.contains("apart"), "{}", mixed.err);
+    let wrong = run(&["bench", "adjoint-wave", "--bound", "2"]);
+    assert!(wrong.code != Some(0) && wrong.err.contains("between 0 and 1"), "{}", wrong.err);
+}

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use esker_store::{
     Access, CountingStore, CreateMode, Fault, FaultyStore, GatedStore, LocalStore, MemoryStore,
-    Store, suite,
+    PacedStore, Store, suite,
 };
 
 #[test]
@@ -22,6 +22,7 @@ fn memory_keeps_the_contract() {
 fn decorators_keep_the_contract() {
     suite::store(&CountingStore::new(MemoryStore::default()), Path::new("dir"));
     suite::store(&GatedStore::new(MemoryStore::default()), Path::new("dir"));
+    suite::store(&PacedStore::new(MemoryStore::default(), 1e12), Path::new("dir"));
     suite::store(&FaultyStore::new(MemoryStore::default(), u64::MAX, Fault::Kill), Path::new("d"));
 }
 

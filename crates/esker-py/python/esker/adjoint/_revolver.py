@@ -12,8 +12,8 @@ from ._run import Store
 class Revolver:
     """Takes what ``pyrevolve.Revolver`` takes, and keeps checkpoints in a :class:`Store`.
 
-    ``checkpoint.get_data(timestep)`` gives the arrays of a time step, which are filled in place; operators have
-    ``apply(t_start=, t_end=)``. Without ``n_checkpoints`` there are as many as raw states fit into the store's memory.
+    ``checkpoint.get_data(timestep)`` gives the arrays of a time step, ``get_data_location(timestep)`` those that are filled in
+    place when it is loaded (the same ones, where a checkpoint has no such method); operators have ``apply(t_start=, t_end=)``. Without ``n_checkpoints`` there are as many as raw states fit into the store's memory.
     ``compression_params`` is left alone; ``store=Store(filters=...)`` says which filters there are."""
 
     def __init__(
@@ -42,10 +42,11 @@ class Revolver:
         plan = schedules.Revolve(n_timesteps, n_checkpoints)
         self._actions = iter(plan)
 
-    def _arrays(self, step):
-        """The arrays of a step as dense ones, and what has to be copied back."""
+    @staticmethod
+    def _dense(arrays):
+        """Arrays as dense ones, and what has to be copied back."""
         dense, back = {}, []
-        for i, array in enumerate(self.checkpoint.get_data(step)):
+        for i, array in enumerate(arrays):
             array = np.asarray(array)
             if array.flags.c_contiguous:
                 dense[str(i)] = array
@@ -56,11 +57,13 @@ class Revolver:
 
     def save_checkpoint(self, step):
         """Keep the arrays of a step."""
-        self._vault.put(step, self._arrays(step)[0])
+        self._vault.put(step, self._dense(self.checkpoint.get_data(step))[0])
 
     def load_checkpoint(self, step):
         """Fill the arrays of a step."""
-        dense, back = self._arrays(step)
+        # What `get_data` gives may be copies.
+        location = getattr(self.checkpoint, "get_data_location", self.checkpoint.get_data)
+        dense, back = self._dense(location(step))
         self._vault.get(step, dense)
         for array, copy in back:
             array[...] = copy
