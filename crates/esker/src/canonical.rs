@@ -12,7 +12,7 @@ use crate::direct;
 use crate::error::{Error, Result};
 use crate::fill::fill_range;
 use crate::ground::Ground;
-use crate::layout::{Announced, Asked, Kept, Layout, Over, Wait};
+use crate::layout::{Announced, Asked, Layout, Noted, Over, Wait};
 use crate::memory::{Memory, MemoryLayout};
 use crate::plan::{Extent, Plan, Summary};
 use crate::report::{Report, Strategy};
@@ -140,7 +140,7 @@ impl Layout for Canonical {
         ground: &mut Ground,
         wait: &mut Wait<'_>,
         agreed: &[u64],
-        _: Kept,
+        _: Noted,
     ) -> Result<()> {
         let [write, read] = Together::of_all(agreed).ok_or(Error::Garbled)?;
         let Wait { puts, gets, .. } = wait;

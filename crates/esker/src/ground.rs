@@ -71,7 +71,7 @@ pub(crate) struct Ground {
 }
 
 /// What a file is when it is opened or committed: its header, and the records that there are.
-pub(crate) struct Found {
+pub(crate) struct Opened {
     pub(crate) file: Arc<dyn File>,
     pub(crate) renamed: bool,
     pub(crate) volume: Option<Arc<dyn Volume>>,
@@ -81,9 +81,9 @@ pub(crate) struct Found {
 }
 
 impl Ground {
-    pub(crate) fn new(base: Base, found: Found, fills: Vec<Option<FillMode>>) -> Ground {
+    pub(crate) fn new(base: Base, found: Opened, fills: Vec<Option<FillMode>>) -> Ground {
         let io = IoThread::new(format!("esker-io-{}", base.comm.rank()));
-        let Found { file, renamed, volume, lock, header, records } = found;
+        let Opened { file, renamed, volume, lock, header, records } = found;
         Ground {
             base,
             file,

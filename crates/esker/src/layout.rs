@@ -96,10 +96,10 @@ pub(crate) trait Over: File + Any {
 pub(crate) type Numbers = Vec<u64>;
 
 /// What a layout remembers between telling what it has and moving it.
-pub(crate) type Kept = Box<dyn Any>;
+pub(crate) type Noted = Box<dyn Any>;
 
 /// What a layout says before a wait: whether it can take part, its numbers, and what it remembers.
-pub(crate) type Announced = (Result<()>, Numbers, Kept);
+pub(crate) type Announced = (Result<()>, Numbers, Noted);
 
 /// A moment in the life of a dataset at which every layout has something to do. Collective.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -235,7 +235,7 @@ pub(crate) trait Layout: Any + Debug + Send + Sync {
     }
 
     /// Writes, then reads, what a wait has, once all ranks have the same numbers. Collective.
-    fn act(&mut self, _: &mut Ground, _: &mut Wait<'_>, _agreed: &[u64], _: Kept) -> Result<()> {
+    fn act(&mut self, _: &mut Ground, _: &mut Wait<'_>, _agreed: &[u64], _: Noted) -> Result<()> {
         Ok(())
     }
 
@@ -384,7 +384,7 @@ impl Several {
 }
 
 /// What [`Several`] remember: how many numbers each has, and what it remembers itself.
-struct KeptEach(Vec<(usize, Kept)>);
+struct NotedEach(Vec<(usize, Noted)>);
 
 impl Layout for Several {
     fn inside(&self) -> &[Box<dyn Layout>] {
@@ -485,7 +485,7 @@ impl Layout for Several {
             each.push((numbers.len(), kept));
             all.append(&mut numbers);
         }
-        (ready, all, Box::new(KeptEach(each)))
+        (ready, all, Box::new(NotedEach(each)))
     }
 
     fn act(
@@ -493,9 +493,9 @@ impl Layout for Several {
         ground: &mut Ground,
         wait: &mut Wait<'_>,
         mut agreed: &[u64],
-        kept: Kept,
+        kept: Noted,
     ) -> Result<()> {
-        let KeptEach(each) = *kept.downcast().map_err(|_| Error::Garbled)?;
+        let NotedEach(each) = *kept.downcast().map_err(|_| Error::Garbled)?;
         for ((layout, wait), (count, kept)) in self.all.iter_mut().zip(&mut wait.apart).zip(each) {
             let (own, rest) = agreed.split_at_checked(count).ok_or(Error::Garbled)?;
             agreed = rest;

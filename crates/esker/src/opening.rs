@@ -11,16 +11,16 @@ use esker_store::{Access, File, Locked};
 use crate::base::{Base, agree, broadcast_parts, classic_of, header_as_read, read_header_bytes};
 use crate::burst::{Buffered, Burst};
 use crate::canonical::Canonical;
-use crate::chunked::{Chunked, Chunks};
+use crate::chunked::{ChunkRoom, Chunked};
 use crate::commit::Committed;
 use crate::common::Common;
 use crate::container::{self, Container};
 use crate::credit::Credit;
 use crate::dataset::Dataset;
-use crate::decomposed::{Groups, Maps, Spread, require_dataset};
+use crate::decomposed::{Groups, MapRoom, Spread, require_dataset};
 use crate::define::aligned;
 use crate::error::{DecompositionError, Error, Result};
-use crate::ground::{Found, Ground};
+use crate::ground::{Ground, Opened};
 use crate::journal::{finish_redefinition, remove_journal};
 use crate::layout::{Layout, Room, Several};
 use crate::options::{FillMode, OpenOptions};
@@ -168,7 +168,7 @@ pub(crate) fn dataset(
     fills: Vec<Option<FillMode>>,
 ) -> Dataset {
     let Committed { file, renamed, container, volume, lock, .. } = committed;
-    let found = Found { file, renamed, volume, lock, header, records };
+    let found = Opened { file, renamed, volume, lock, header, records };
     let mut ground = Ground::new(base, found, fills);
     let layout = stored_as(&mut ground, container);
     Dataset::new(ground, layout)
@@ -181,7 +181,7 @@ fn stored_as(ground: &mut Ground, container: Option<Box<Container>>) -> Box<dyn 
         (ground.counts, ground.sole) = (false, true);
         return container;
     }
-    let own: [&dyn Room; 2] = [&Maps, &Chunks];
+    let own: [&dyn Room; 2] = [&MapRoom, &ChunkRoom];
     let more = ground.base.rooms.clone();
     let rooms = own.into_iter().chain(more.iter().map(|room| &**room));
     let others = rooms.filter_map(|room| room.open(ground)).collect();

@@ -13,7 +13,7 @@ use crate::chunked::Chunked;
 use crate::error::{Error, Result};
 use crate::ground::Ground;
 use crate::hints::Hints;
-use crate::layout::{Announced, Asked, Kept, Layout, Numbers, Over, Stage, Wait, together};
+use crate::layout::{Announced, Asked, Layout, Noted, Numbers, Over, Stage, Wait, together};
 use crate::log::record_step;
 use crate::report::{Report, Strategy};
 use crate::request::Request;
@@ -97,7 +97,7 @@ impl Buffered {
         ground: &mut Ground,
         wait: &mut Wait<'_>,
         (epoch, agreed): (u64, &[u64]),
-        kept: Kept,
+        kept: Noted,
     ) -> Result<()> {
         if ground.epoch == epoch {
             return self.under.act(ground, wait, agreed, kept);
@@ -183,7 +183,7 @@ impl Layout for Buffered {
         ground: &mut Ground,
         wait: &mut Wait<'_>,
         agreed: &[u64],
-        kept: Kept,
+        kept: Noted,
     ) -> Result<()> {
         let (own, agreed) = agreed.split_first_chunk::<OWN>().ok_or(Error::Garbled)?;
         let [puts_any, gets_any, records] = *own;

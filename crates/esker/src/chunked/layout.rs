@@ -16,7 +16,7 @@ use crate::counting::{Begun, same_but_for_growth};
 use crate::error::{Error, Result};
 use crate::ground::Ground;
 use crate::hints::Hints;
-use crate::layout::{Announced, Asked, Kept, Layout, Over, Room, Stage, Wait};
+use crate::layout::{Announced, Asked, Layout, Noted, Over, Room, Stage, Wait};
 use crate::plan::{Extent, Plan};
 use crate::report::{Report, Strategy};
 use crate::request::Request;
@@ -32,7 +32,7 @@ pub(super) struct Planned<'e> {
 }
 
 /// What is remembered of a wait: the chunks that writes and reads touch, and whether somebody else writes the file.
-struct Touched {
+struct Announcing {
     writes: Vec<(u64, u64)>,
     reads: Vec<(u64, u64)>,
     sole: Result<()>,
@@ -104,9 +104,9 @@ fn whole_and_wanted(chunked: &Chunked, units: &[(u64, u64)]) -> (u64, u64) {
 
 /// What makes the layout of chunked variables.
 #[derive(Debug)]
-pub(crate) struct Chunks;
+pub(crate) struct ChunkRoom;
 
-impl Room for Chunks {
+impl Room for ChunkRoom {
     fn open(&self, ground: &mut Ground) -> Option<Box<dyn Layout>> {
         if ground.base.raw {
             return None;
@@ -221,7 +221,7 @@ impl Layout for Chunked {
             wanted,
             vain: whole.saturating_sub(wanted.saturating_add(wanted / 2)),
         };
-        (Ok(()), numbers.fields().to_vec(), Box::new(Touched { writes, reads, sole }))
+        (Ok(()), numbers.fields().to_vec(), Box::new(Announcing { writes, reads, sole }))
     }
 
     fn act(
@@ -229,9 +229,9 @@ impl Layout for Chunked {
         ground: &mut Ground,
         wait: &mut Wait<'_>,
         agreed: &[u64],
-        kept: Kept,
+        kept: Noted,
     ) -> Result<()> {
-        let Touched { writes, reads, sole } = *kept.downcast().map_err(|_| Error::Garbled)?;
+        let Announcing { writes, reads, sole } = *kept.downcast().map_err(|_| Error::Garbled)?;
         let together = ForUnits::of(agreed.try_into().map_err(|_| Error::Garbled)?);
         if together.written > 0 {
             match together.refused {

@@ -43,7 +43,7 @@ pub(crate) use end::write_end;
 pub use examine::{ChunkFault, ChunkFaultKind, TableBlock};
 pub(crate) use files::{SubFiles, is_chunk_file, new_folder, remove_others, tables_file};
 pub(crate) use heap::Heap;
-pub(crate) use layout::Chunks;
+pub(crate) use layout::ChunkRoom;
 pub(crate) use space::{ChunkId, Space};
 pub use stored::StoredChunk;
 pub(crate) use tables::{Chain, HeapFile};

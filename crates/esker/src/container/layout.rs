@@ -11,7 +11,7 @@ use crate::canonical::Canonical;
 use crate::error::{Error, Result};
 use crate::ground::Ground;
 use crate::hints::Hints;
-use crate::layout::{Announced, Asked, Kept, Layout, Over, Wait, together};
+use crate::layout::{Announced, Asked, Layout, Noted, Over, Wait, together};
 use crate::log::{self, Memo, Parts, View, questions, record_step};
 use crate::memory::{Lent, MemoryLayout};
 use crate::plan::{Extent, Plan};
@@ -247,7 +247,7 @@ impl Layout for Container {
         ground: &mut Ground,
         wait: &mut Wait<'_>,
         agreed: &[u64],
-        _: Kept,
+        _: Noted,
     ) -> Result<()> {
         let (own, agreed) = agreed.split_first_chunk::<OWN>().ok_or(Error::Garbled)?;
         let [puts_any, gets_any, grown, unwritten, metadata] = *own;

@@ -18,9 +18,9 @@ impl Mapped {
 
 /// What makes the layout of decomposed variables.
 #[derive(Debug)]
-pub(crate) struct Maps;
+pub(crate) struct MapRoom;
 
-impl Room for Maps {
+impl Room for MapRoom {
     fn open(&self, ground: &mut Ground) -> Option<Box<dyn Layout>> {
         match ground.base.raw || ground.base.blobs {
             true => None,

@@ -29,7 +29,7 @@ mod subfiles;
 
 pub(crate) use arrays::follow_renames;
 pub(crate) use define::{NewMap, write_maps};
-pub(crate) use layout::Maps;
+pub(crate) use layout::MapRoom;
 pub use maps::{Decomposition, DecompositionId};
 pub(crate) use naming::{Replaced, discard_new, named_subfiles};
 pub(crate) use spread::Spread;

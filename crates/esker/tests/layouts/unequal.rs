@@ -9,7 +9,7 @@ use esker_format::{VarId, values};
 use crate::canonical::{Canonical, detach_extents};
 use crate::error::{Error, Result};
 use crate::exchange::{self, Got, Sink, Source, Unit, Units, With};
-use crate::layout::{Announced, Asked, Kept, Layout, Over, Room, Wait};
+use crate::layout::{Announced, Asked, Layout, Noted, Over, Room, Wait};
 use crate::plan::{Overlap, Plan, Sweep};
 use crate::selection::{Checked, LogSpace, Space};
 use crate::{comb::Comb, ground::Ground, notes::Notes, report::Report, request::Request};
@@ -187,7 +187,7 @@ impl Layout for Unequal {
         (Ok(()), vec![records, wait.puts.len() as u64], Box::new(()))
     }
 
-    fn act(&mut self, g: &mut Ground, wait: &mut Wait<'_>, agreed: &[u64], _: Kept) -> Result<()> {
+    fn act(&mut self, g: &mut Ground, wait: &mut Wait<'_>, agreed: &[u64], _: Noted) -> Result<()> {
         let (comm, records) = (g.base.comm.clone(), agreed[0].max(g.records));
         if agreed[1] > 0 {
             Unequal::write(&*comm, g, &mut wait.puts)?;
