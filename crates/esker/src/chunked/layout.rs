@@ -253,7 +253,11 @@ impl Layout for Chunked {
     fn settle(&mut self, ground: &mut Ground, stage: Stage) -> Result<()> {
         match stage {
             Stage::Brought => self.complete_puts(ground),
-            Stage::Ended => self.settle_end(ground),
+            Stage::Ended => {
+                self.settle_end(ground)?;
+                // Before the file is made what readers count on.
+                ground.base.by_root(|| self.require_sole(ground)).map(drop)
+            }
             Stage::Safe => {
                 if let Some(files) = &self.files {
                     // The chunks of every rank, before a table that speaks of them.
@@ -268,7 +272,7 @@ impl Layout for Chunked {
                 self.settle_records(ground)
             }
             Stage::Redefined => self.know_heap(ground),
-            Stage::Closed => ground.base.by_root(|| self.require_sole(ground)).map(drop),
+            Stage::Closed => Ok(()),
         }
     }
 
