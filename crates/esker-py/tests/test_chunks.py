@@ -190,8 +190,9 @@ def test_a_broken_seal_is_a_warning(path, tmp_path):
         ds.create_dimension("x", 6)
         ds.create_variable("chunked", "f4", ("x",), chunks=(3,))
         ds.create_variable("regular", "f4", ("x",))
-    data = open(path, "rb").read()
-    with open(path, "wb") as file:
+    with open(path, "r+b") as file:
+        data = file.read()
+        file.seek(0)
         file.write(data.replace(b"chunked\0", b"another\0", 1).replace(b"regular\0", b"chunked\0", 1))
     # Another variable has the name now, and nothing but the seal that was broken can say so.
     with pytest.warns(UserWarning, match='variable "another": its seal'):
