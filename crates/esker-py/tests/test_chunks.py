@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import netCDF4
 import numpy as np
@@ -299,7 +300,11 @@ def test_a_damaged_table_is_an_error_and_no_array_of_fill_values(path):
     ):
         with open(path, "wb") as file:
             file.write(sound[:at] + new + sound[at + len(new) :])
-        with esker.open(path) as ds:
+        # What the header says of a variable has a seal, which tells at once.
+        told = pytest.warns(UserWarning, match="its seal") if words == "made for float" else nullcontext()
+        with told:
+            ds = esker.open(path)
+        with ds:
             with pytest.raises(ValueError, match=words):
                 ds["v"][:, 0, 0]
             with pytest.raises(ValueError, match=words):
