@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 
 import netCDF4
 import numpy as np
@@ -190,8 +191,9 @@ def test_a_broken_seal_is_a_warning(path, tmp_path):
         ds.create_dimension("x", 6)
         ds.create_variable("chunked", "f4", ("x",), chunks=(3,))
         ds.create_variable("regular", "f4", ("x",))
-    data = open(path, "rb").read()
-    with open(path, "wb") as file:
+    with open(path, "r+b") as file:
+        data = file.read()
+        file.seek(0)
         file.write(data.replace(b"chunked\0", b"another\0", 1).replace(b"regular\0", b"chunked\0", 1))
     # Another variable has the name now, and nothing but the seal that was broken can say so.
     with pytest.warns(UserWarning, match='variable "another": its seal'):
@@ -298,7 +300,11 @@ def test_a_damaged_table_is_an_error_and_no_array_of_fill_values(path):
     ):
         with open(path, "wb") as file:
             file.write(sound[:at] + new + sound[at + len(new) :])
-        with esker.open(path) as ds:
+        # What the header says of a variable has a seal, which tells at once.
+        told = pytest.warns(UserWarning, match="its seal") if words == "made for float" else nullcontext()
+        with told:
+            ds = esker.open(path)
+        with ds:
             with pytest.raises(ValueError, match=words):
                 ds["v"][:, 0, 0]
             with pytest.raises(ValueError, match=words):
