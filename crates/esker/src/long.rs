@@ -99,7 +99,8 @@ pub fn blocks(whole: Whole<'_>, size: u64, most: u64) -> Vec<Block> {
             break;
         }
     }
-    if span <= most || all.bytes(size) == 0 {
+    // (A scalar cannot be cut.)
+    if rank == 0 || span <= most || all.bytes(size) == 0 {
         return vec![all];
     }
     let mut blocks = Vec::new();
@@ -332,6 +333,12 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_scalar_is_one_block_however_short_blocks_are() {
+        let scalar = Whole { count: &[], stride: &[], chunks: None };
+        assert_eq!(blocks(scalar, 8, 1), [Block { start: vec![], count: vec![] }]);
     }
 
     #[test]
