@@ -68,7 +68,7 @@ impl Dataset {
             report.write_strategy = Strategy::Exchanged;
             let windows = Windows::new(&summary, hints, 1);
             let comm = &*self.base.comm;
-            let exchange = InWindows { comm, file, hints, windows, met: None, one_node: true };
+            let exchange = InWindows { comm, file, hints, windows, met: None };
             exchange.write(&plan, puts, &mut self.buffers, report)?;
         } else {
             report.write_strategy = Strategy::Direct;
@@ -220,10 +220,9 @@ impl Dataset {
     pub(crate) fn exchange(&self, together: &Together) -> Result<InWindows<'_>> {
         let (comm, file, hints) = (&*self.base.comm, &*self.file, &self.base.hints);
         let ranks = comm.size();
-        let machine = self.machine()?;
-        let aggregators = strategy::aggregators(ranks, machine, hints);
+        let aggregators = strategy::aggregators(ranks, self.machine()?, hints);
         let windows = Windows::new(together, hints, aggregators as u64);
-        Ok(InWindows { comm, file, hints, windows, met: None, one_node: machine.nodes == 1 })
+        Ok(InWindows { comm, file, hints, windows, met: None })
     }
 
     fn require_current(&self, requests: &mut [Request<'_>]) -> Result<()> {
