@@ -86,7 +86,7 @@ impl Layout for Canonical {
             report.write_strategy = Strategy::Exchanged;
             let windows = Windows::new(&summary, hints, 1);
             let comm = &*ground.base.comm;
-            let exchange = InWindows { comm, file, hints, windows, met: None, one_node: true };
+            let exchange = InWindows { comm, file, hints, windows, met: None };
             exchange.write(&plan, puts, &mut ground.buffers, report)?;
         } else {
             report.write_strategy = Strategy::Direct;
@@ -252,7 +252,7 @@ impl Ground {
         let machine = self.machine()?;
         let aggregators = strategy::aggregators(ranks, machine, hints);
         let windows = Windows::new(together, hints, aggregators as u64);
-        Ok(InWindows { comm, file, hints, windows, met: None, one_node: machine.nodes == 1 })
+        Ok(InWindows { comm, file, hints, windows, met: None })
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 
-use esker_comm::Laying;
 use esker_format::runs::Run;
 
 use crate::comb::Comb;
@@ -128,50 +127,6 @@ impl Taken<'_> {
                 let values = &mut buffer[..part.bytes() as usize];
                 notes.pack(requests, (piece.request, element), values)?;
                 part.scatter(values, window.lay_comb(&part));
-                element += part.bytes() / size;
-            }
-        }
-        Ok(())
-    }
-
-    /// The same into a window that ranks share, which begins at `base`: what another rank has laid there stays.
-    pub(crate) fn claim(
-        &self,
-        window: &mut Laying,
-        base: u64,
-        requests: &[Request<'_>],
-        notes: &mut Notes,
-    ) -> Result<()> {
-        let size_of = |request: u32| requests[request as usize].memory.sides.external.size();
-        let combs = match self {
-            Taken::Pieces(pieces) => {
-                for piece in pieces.iter() {
-                    let size = size_of(piece.request);
-                    let (at, len) = ((piece.offset - base) as usize, piece.len as usize);
-                    window.try_claim(at, len, size as usize, |from, target| {
-                        // Mostly nobody else is there.
-                        let skipped = if from == 0 { 0 } else { from as u64 / size };
-                        notes.pack(requests, (piece.request, piece.element + skipped), target)
-                    })?;
-                }
-                return Ok(());
-            }
-            Taken::Combs(combs) => combs,
-        };
-        let mut buffer = [0; AT_ONCE];
-        for piece in combs.iter() {
-            let size = size_of(piece.request);
-            let mut element = piece.element;
-            for part in parts(&piece.comb) {
-                let values = &mut buffer[..part.bytes() as usize];
-                notes.pack(requests, (piece.request, element), values)?;
-                let mut at = (part.offset - base) as usize;
-                for run in values.chunks_exact(part.len as usize) {
-                    window.claim(at, run.len(), size as usize, |from, target| {
-                        target.copy_from_slice(&run[from..from + target.len()]);
-                    });
-                    at += part.step as usize;
-                }
                 element += part.bytes() / size;
             }
         }
