@@ -40,6 +40,8 @@ pub fn copy_together(
     let mut source = Dataset::open_with(input, open)?;
     let output = super::target(source.path(), output, options)?;
     let mut plan = Plan::new(&source, options)?;
+    // What cannot be read is an error before the output is made, which a damaged length could make very long.
+    plan.vars.iter().try_for_each(|kept| source.shape(kept.from).map(drop))?;
     let scanned =
         convert::settle_types(&mut Reader::Arrays(&source), &mut plan, options, progress)?;
     if let Some(line) = &options.history {
