@@ -486,6 +486,10 @@ impl Dataset {
     /// The way of an independent wait.
     fn move_alone(&mut self, requests: &mut Vec<Request<'_>>) -> Result<()> {
         let Dataset { ground, layout, .. } = self;
+        // Of several ranks none can do so alone.
+        if ground.base.comm.size() == 1 {
+            layout.mend(ground)?;
+        }
         ground.require_current(requests)?;
         let Wait { mut puts, mut gets, .. } = Wait::of(std::mem::take(requests));
         let mut report = ground.report;
@@ -508,8 +512,8 @@ impl Dataset {
     /// The road of a collective call. `ready` is this rank's own outcome so far.
     fn move_together(&mut self, requests: &mut Vec<Request<'_>>, ready: Result<()>) -> Result<()> {
         let Dataset { ground, layout, .. } = self;
-        let ready = ready.and_then(|()| ground.require_current(requests));
         layout.mend(ground)?;
+        let ready = ready.and_then(|()| ground.require_current(requests));
         ground.report.calls += 1;
         let mut wait = Wait::of(std::mem::take(requests));
         let moved = together(&mut **layout, ground, &mut wait, ready);

@@ -171,7 +171,6 @@ impl Layout for Chunked {
         if ground.base.comm.size() > 1 {
             return self.defer(ground, puts);
         }
-        self.forget_uncounted(ground)?;
         self.require_sole(ground)?;
         let extents = detach_extents(puts);
         let planned = self.plan(&extents);

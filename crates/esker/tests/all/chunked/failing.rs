@@ -578,3 +578,39 @@ fn what_a_failed_call_has_left_does_not_appear_with_later_records() {
         }
     }
 }
+
+/// One rank, and calls of its own alone: a write of chunks that failed leaves nothing that a record shows which
+/// another variable makes afterwards.
+#[test]
+fn what_a_failed_put_has_left_is_gone_before_another_variable_counts_the_record() {
+    let mut failures = 0;
+    for at in 0.. {
+        let faulty = Arc::new(FaultyStore::new(MemoryStore::default(), at, Fault::Fail(FULL)));
+        let made = (|| -> Result<_, Error> {
+            let options = CreateOptions::new().store(faulty.clone());
+            let mut def = Dataset::create(PATH, options)?;
+            let (time, x) =
+                (def.add_dim("time", DimLen::Unlimited)?, def.add_dim("x", DimLen::Fixed(6))?);
+            let chunks = def.add_var("chunks", ExternalType::Double, &[time, x])?;
+            def.set_chunks(chunks, &[1, 3])?;
+            let plain = def.add_var("plain", ExternalType::Double, &[time])?;
+            let mut ds = def.enddef()?;
+            ds.put(chunks, &Selection::slab(&[0, 0], &[1, 6]), &[1.0; 6])?;
+            Ok((ds, chunks, plain))
+        })();
+        let Ok((mut ds, chunks, plain)) = made else { continue };
+        let second = Selection::slab(&[1, 0], &[1, 6]);
+        let put = ds.put(chunks, &second, &[2.0; 6]);
+        if faulty.calls() <= at {
+            break;
+        }
+        if put.is_ok() {
+            continue;
+        }
+        failures += 1;
+        ds.put(plain, &Selection::element(&[1]), &[3.0]).unwrap();
+        let found: Vec<f64> = ds.get(chunks, &second).unwrap();
+        assert!(found.iter().all(|v| *v != 2.0), "change {at}: {found:?}");
+    }
+    assert!(failures > 2, "{failures}");
+}
