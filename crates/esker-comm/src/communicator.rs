@@ -3,7 +3,9 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crate::{CommError, Message, Receiving, Result, Sending, Source, Tag};
+use crate::{
+    CommError, Message, NoNodeMemory, NodeMemory, Receiving, Result, Sending, Source, Stages, Tag,
+};
 
 /// A group of ranks that can talk to each other.
 ///
@@ -80,6 +82,11 @@ pub trait Communicator: Send + Sync + Debug {
 
     /// Makes one communicator per node (ranks that share memory), ordered by rank.
     fn split_by_node(&self) -> Result<Arc<dyn Communicator>>;
+
+    /// Memory that all ranks of this communicator share, which must be on one node; or why they cannot have it, the same on
+    /// every rank, and no harm done. It lives as long as its handles. Collective.
+    fn node_memory(&self, stages: &Stages)
+    -> Result<std::result::Result<NodeMemory, NoNodeMemory>>;
 
     /// Whether threads of a rank may use communicators of their own at the same time, each as if
     /// it were alone. Not where one of them would keep the others out while it waits.

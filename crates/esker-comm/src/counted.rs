@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{Communicator, Message, Receiving, ReduceOp, Reduction, Result, Sending, Source, Tag};
+use crate::{
+    Communicator, Message, NoNodeMemory, NodeMemory, Receiving, ReduceOp, Reduction, Result,
+    Sending, Source, Stages, Tag,
+};
 
 /// A communicator that counts what goes through it; [`Traffic`] tells.
 ///
@@ -163,6 +166,14 @@ impl Communicator for Counted {
     fn split_by_node(&self) -> Result<Arc<dyn Communicator>> {
         self.traffic.collective(0);
         Ok(self.wrap(self.inner.split_by_node()?))
+    }
+
+    fn node_memory(
+        &self,
+        stages: &Stages,
+    ) -> Result<std::result::Result<NodeMemory, NoNodeMemory>> {
+        self.traffic.collective(0);
+        self.inner.node_memory(stages)
     }
 
     fn may_duplicate(&self) -> bool {

@@ -35,6 +35,8 @@
 //! [`agree`](CommunicatorExt::agree): before anyone acts, all learn whether someone failed, and
 //! get the same error.
 //!
+//! Ranks of one node may have memory in common ([`NodeMemory`]), which they use in turns, without messages.
+//!
 //! A rank that fails does not leave the others waiting: if a thread-rank panics or drops its
 //! communicator, whoever waits for it gets a [`CommError`]; an MPI process that dies is the
 //! business of its `mpiexec`, which ends the others.
@@ -53,6 +55,7 @@ mod extension;
 mod mailbox;
 mod message;
 pub mod mpi;
+mod node;
 mod patience;
 mod request;
 mod solo;
@@ -66,6 +69,7 @@ pub use counted::{Counted, Traffic};
 pub use error::{CommError, Result};
 pub use extension::{CommunicatorExt, Disagreement};
 pub use message::Message;
+pub use node::{Laying, NoNodeMemory, NodeMemory, Shown, Stages, Whole};
 pub use request::{PendingReceive, PendingSend, Received, Receiving, Sending, Source, Tag};
 pub use solo::SelfComm;
 pub use threads::{LaunchError, ThreadComm, ThreadWorld, launch};

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::checks::{check_colour, check_length, check_one_each, check_rank};
 use crate::mailbox::Mailbox;
 use crate::{
-    CommError, Communicator, Message, PendingReceive, Received, Receiving, ReduceOp, Reduction,
-    Result, Sending, Source, Tag,
+    CommError, Communicator, Message, NoNodeMemory, NodeMemory, PendingReceive, Received,
+    Receiving, ReduceOp, Reduction, Result, Sending, Source, Stages, Tag,
 };
 
 /// The communicator of a program that runs alone: rank 0 of 1.
@@ -128,6 +128,15 @@ impl Communicator for SelfComm {
 
     fn split_by_node(&self) -> Result<Arc<dyn Communicator>> {
         self.duplicate()
+    }
+
+    fn node_memory(
+        &self,
+        stages: &Stages,
+    ) -> Result<std::result::Result<NodeMemory, NoNodeMemory>> {
+        // Nobody else could keep it waiting.
+        let made = NodeMemory::of_this_process(stages, 1)?;
+        Ok(made.and_then(|shared| shared.join(stages, 0, 1, |_| Ok(()))))
     }
 
     fn duplicate(&self) -> Result<Arc<dyn Communicator>> {

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use esker_comm::suite::{self, Effort};
-use esker_comm::{Communicator, CommunicatorExt, Message, Sending, Source, auto, launch, mpi};
+use esker_comm::{
+    Communicator, CommunicatorExt, Message, Sending, Source, Stages, auto, launch, mpi,
+};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -21,6 +23,8 @@ fn main() -> ExitCode {
         ["large", mebibytes] => large(mebibytes.parse::<usize>().unwrap_or(100) << 20),
         ["info"] => info(),
         ["fail"] => fail(),
+        ["node-refused"] => node_refused(),
+        ["node-die", when] => node_die(when),
         ["bench"] => match auto() {
             Ok(comm) => bench(comm),
             Err(error) => failed(error),
@@ -29,7 +33,9 @@ fn main() -> ExitCode {
             launch(ranks.parse().unwrap_or(2), bench);
             ExitCode::SUCCESS
         }
-        _ => failed("comm-suite [light | large MIB | info | fail | bench | bench-threads N]"),
+        _ => failed(
+            "comm-suite [light | large MIB | info | fail | node-refused | node-die WHEN | bench | bench-threads N]",
+        ),
     }
 }
 
@@ -134,6 +140,55 @@ fn fail() -> ExitCode {
             Err(error) => failed(error),
         },
         Err(error) => failed(error),
+    }
+}
+
+/// More memory than there is: every rank is told the same, and goes on.
+fn node_refused() -> ExitCode {
+    let outcome = (|| -> Result<(), suite::Failure> {
+        let comm = auto()?;
+        let stages = Stages { owners: vec![0], bytes: 1 << 44, buffers: 2 };
+        match comm.node_memory(&stages)? {
+            Ok(_) => return Err("32 TiB were shared".into()),
+            Err(why) => tell(&format!("refused: {why}")),
+        }
+        let few = Stages { bytes: 10, ..stages };
+        drop(comm.node_memory(&few)??);
+        Ok(comm.barrier()?)
+    })();
+    outcome.map_or_else(failed, |()| ExitCode::SUCCESS)
+}
+
+/// Rank 1 is killed in a turn, before or after its part; the others wait for it.
+fn node_die(when: &str) -> ExitCode {
+    let outcome = (|| -> Result<(), suite::Failure> {
+        let comm = auto()?;
+        let owners = vec![if when == "owner" { 1 } else { 0 }];
+        let memory = comm.node_memory(&Stages { owners, bytes: 1000, buffers: 2 })??;
+        for turn in 0..3 {
+            if turn < 2 || when != "owner" || comm.rank() != 1 {
+                memory.open(0, turn)?;
+            }
+            if turn == 2 && comm.rank() == 1 {
+                let _unfinished =
+                    if when == "laying" { memory.lay(0, turn, 1000).ok() } else { None };
+                let me = std::process::id().to_string();
+                std::process::Command::new("kill").args(["-9", &me]).spawn()?;
+                std::thread::sleep(Duration::from_secs(600));
+            }
+            let mut laying = memory.lay(0, turn, 1000)?;
+            laying.claim(comm.rank() * 8, 8, 8, |_, out| out.fill(1));
+            laying.finish()?;
+            if comm.rank() == memory.stages().owners[0] {
+                memory.take(0, turn, 1000)?.show();
+            }
+            drop(memory.look(0, turn, 1000)?);
+        }
+        Ok(())
+    })();
+    match outcome {
+        Ok(()) => failed("nobody has missed rank 1"),
+        Err(error) => failed(format!("a rank has seen: {error}")),
     }
 }
 

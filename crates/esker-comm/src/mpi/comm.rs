@@ -13,9 +13,11 @@ use super::shared::{self, Counted};
 use super::sparse;
 use super::transfer::{SendMode, count_of};
 use crate::checks::{check_colour, check_one_each, check_rank};
+use crate::node;
 use crate::request::PendingSend;
 use crate::{
-    CommError, Communicator, Message, Receiving, ReduceOp, Reduction, Result, Sending, Source, Tag,
+    CommError, Communicator, Message, NoNodeMemory, NodeMemory, Receiving, ReduceOp, Reduction,
+    Result, Sending, Source, Stages, Tag,
 };
 
 // Our own tags lie above all of the users', which are 16 bits.
@@ -430,6 +432,13 @@ impl Communicator for MpiComm {
             mpi.comm_split_type(self.0.handle, kind, 0, info, &mut new)
         })?;
         Ok(Arc::new(Self::owning(library, new)?))
+    }
+
+    fn node_memory(
+        &self,
+        stages: &Stages,
+    ) -> Result<std::result::Result<NodeMemory, NoNodeMemory>> {
+        node::share(self, stages)
     }
 
     fn may_duplicate(&self) -> bool {

@@ -6,6 +6,7 @@
 
 mod collectives;
 mod groups;
+mod node;
 mod point_to_point;
 mod sparse;
 
@@ -66,6 +67,10 @@ const CHECKS: &[(&str, Check)] = &[
     ("splits can be split", groups::nested_splits),
     ("a node's ranks share a communicator", groups::by_node),
     ("a duplicate does not interfere", groups::duplicate_does_not_interfere),
+    ("node memory: what ranks lay is whole at its owner", node::what_is_laid),
+    ("node memory: an element of several ranks is one's", node::overlaps),
+    ("node memory: what is wanted is shown to all", node::what_is_wanted),
+    ("node memory: misuse is an error and does no harm", node::misuse),
     ("two threads of a rank use a communicator each", groups::threads_with_duplicates),
 ];
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::group::{Group, Member, Want};
 use crate::checks::{check_colour, check_one_each, check_rank};
 use crate::{
-    CommError, Communicator, Message, PendingReceive, Received, Receiving, ReduceOp, Reduction,
-    Result, Sending, Source, Tag,
+    CommError, Communicator, Message, NoNodeMemory, NodeMemory, PendingReceive, Received,
+    Receiving, ReduceOp, Reduction, Result, Sending, Source, Stages, Tag,
 };
 
 /// One rank of a communicator whose ranks are threads of this process; made by
@@ -272,6 +272,31 @@ impl Communicator for ThreadComm {
             reason: format!("the rank is on no node ({node})"),
         };
         self.split(u32::try_from(node).ok(), 0)?.ok_or_else(alone)
+    }
+
+    fn node_memory(
+        &self,
+        stages: &Stages,
+    ) -> Result<std::result::Result<NodeMemory, NoNodeMemory>> {
+        let made = self.meet("node_memory", stages.clone(), |all: Vec<Stages>| {
+            if let Some(other) = all.iter().find(|other| **other != all[0]) {
+                let reason = format!("rank 0 gave {:?} and another gave {other:?}", all[0]);
+                return Err(CommError::BadArgument { operation: "node_memory", reason });
+            }
+            Ok(vec![NodeMemory::of_this_process(&all[0], all.len()); all.len()])
+        })?;
+        let (group, rank) = (Arc::downgrade(&self.group), self.rank);
+        let others = move |_| {
+            // Without its group, this rank has nobody to wait for either.
+            let left = CommError::RankLeft { operation: "node memory", rank };
+            let group = group.upgrade().ok_or(left)?;
+            group.world.check()?;
+            match group.first_left() {
+                Some(rank) => Err(CommError::RankLeft { operation: "node memory", rank }),
+                None => Ok(()),
+            }
+        };
+        Ok(made?.and_then(|shared| shared.join(stages, rank, self.size(), others)))
     }
 
     fn duplicate(&self) -> Result<Arc<dyn Communicator>> {

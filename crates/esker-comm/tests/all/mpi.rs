@@ -120,6 +120,29 @@ fn a_rank_that_fails_ends_the_job() {
 }
 
 #[test]
+fn a_rank_that_is_killed_in_a_turn_of_node_memory_ends_the_job() {
+    for mpi in Mpi::here() {
+        for when in ["before", "laying", "owner"] {
+            let outcome = run(&mpi, 3, &["node-die", when]);
+            assert!(!outcome.succeeded(), "{} {when}: {outcome:?}", mpi.name);
+            assert!(!outcome.told.contains("nobody"), "{} {when}: {outcome:?}", mpi.name);
+        }
+    }
+}
+
+#[test]
+fn memory_that_a_node_does_not_have_is_refused_on_every_rank_alike() {
+    for mpi in Mpi::here() {
+        let outcome = run(&mpi, 3, &["node-refused"]);
+        assert!(outcome.succeeded(), "{}: {outcome:?}", mpi.name);
+        let mut told: Vec<&str> = outcome.told.lines().collect();
+        told.dedup();
+        assert_eq!(told.len(), 1, "{}: {outcome:?}", mpi.name);
+        assert!(told[0].starts_with("refused: rank 0: "), "{}: {outcome:?}", mpi.name);
+    }
+}
+
+#[test]
 fn a_library_of_another_family_than_the_launcher_is_refused() {
     let (mpich, open_mpi) = (Mpi::mpich(), Mpi::open_mpi());
     if mpich.is_here() && open_mpi.is_here() {

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use esker_comm::suite::{self, Effort};
 use esker_comm::{
-    CommError, Communicator, CommunicatorExt, Counted, LaunchError, Message, SelfComm, Source,
-    ThreadWorld, launch,
+    CommError, Communicator, CommunicatorExt, Counted, LaunchError, Laying, Message, NodeMemory,
+    SelfComm, Source, Stages, ThreadWorld, launch,
 };
-use esker_testkit::ranks::HANG;
+use esker_testkit::ranks::{HANG, launched};
 
 #[test]
 fn one_process_passes_the_suite() {
@@ -120,4 +120,67 @@ fn thread_ranks_move_messages_without_copying() {
     });
     assert_eq!(addresses[0].0, addresses[1].1);
     assert_eq!(addresses[1].0, addresses[0].1);
+}
+
+/// Three ranks of which rank 1 does something else than its part of a turn; what the others saw.
+fn with_a_turn_that_rank_1_leaves(
+    leaves: impl Fn(&dyn Communicator, &NodeMemory) + Send + Sync + 'static,
+) -> Vec<Option<CommError>> {
+    let outcome = launched(3, move |comm| {
+        let memory =
+            comm.node_memory(&Stages { owners: vec![0], bytes: 100, buffers: 2 }).unwrap().unwrap();
+        memory.open(0, 0).unwrap();
+        if comm.rank() == 1 {
+            leaves(&*comm, &memory);
+            return None;
+        }
+        memory
+            .lay(0, 0, 100)
+            .and_then(|mut laying| {
+                laying.claim(8 * comm.rank(), 8, 8, |_, out| out.fill(7));
+                laying.finish()
+            })
+            .err()
+            .or_else(|| match comm.rank() {
+                0 => memory.take(0, 0, 100).err(),
+                _ => memory.look(0, 0, 100).err(),
+            })
+    });
+    outcome.unwrap_or_default()
+}
+
+#[test]
+fn a_rank_that_leaves_a_turn_unfinished_does_not_hang_the_others() {
+    let left = Some(CommError::RankLeft { operation: "node memory", rank: 1 });
+    let seen = with_a_turn_that_rank_1_leaves(|_, memory| {
+        drop(memory.lay(0, 0, 100).unwrap());
+    });
+    assert_eq!(seen, [left.clone(), None, left.clone()]);
+    // It goes without a word; who has seen that goes, too, and may be what the last one sees.
+    let seen = with_a_turn_that_rank_1_leaves(|_, _| {});
+    let is_left = |seen: &Option<CommError>| matches!(seen, Some(CommError::RankLeft { .. }));
+    assert!(is_left(&seen[0]) && is_left(&seen[2]), "{seen:?}");
+    assert!(seen.contains(&left), "{seen:?}");
+}
+
+#[test]
+fn a_panic_ends_the_waits_for_a_turn() {
+    let (told, seen) = std::sync::mpsc::channel();
+    let told = std::sync::Mutex::new(told);
+    let outcome = launched(3, move |comm| {
+        let stages = Stages { owners: vec![0], bytes: 100, buffers: 1 };
+        let memory = comm.node_memory(&stages).unwrap().unwrap();
+        if comm.rank() == 1 {
+            panic!("the reactor is on fire");
+        }
+        memory.open(0, 0).unwrap();
+        let laid = memory.lay(0, 0, 100).and_then(Laying::finish);
+        let waited = laid.and_then(|()| match comm.rank() {
+            0 => memory.take(0, 0, 100).map(drop),
+            _ => memory.look(0, 0, 100).map(drop),
+        });
+        told.lock().unwrap().send(waited.unwrap_err()).unwrap();
+    });
+    assert!(matches!(outcome, Err(LaunchError::Panicked { rank: 1, .. })));
+    assert_eq!(seen.iter().collect::<Vec<_>>(), vec![CommError::RankPanicked { rank: 1 }; 2]);
 }
