@@ -223,6 +223,7 @@ fn report(comm: &dyn Communicator, dataset: &Dataset) -> Result<Value, WorkerErr
         report.writes + report.reads,
         report.copied,
         report.bytes,
+        report.node_bytes,
     ];
     comm.all_reduce(Reduction::U64(&mut sums), ReduceOp::Sum)?;
     let mut most = [report.rounds, report.aggregators, report.peak_memory];
@@ -239,6 +240,8 @@ fn report(comm: &dyn Communicator, dataset: &Dataset) -> Result<Value, WorkerErr
     };
     Ok(json!({
         "strategy": strategy.to_string(),
+        "road": report.road.to_string(),
+        "node_bytes": sums[6],
         "rounds": most[0],
         "aggregators": most[1],
         "runs": sums[0],

@@ -136,7 +136,7 @@ impl Communicator for SelfComm {
     ) -> Result<std::result::Result<NodeMemory, NoNodeMemory>> {
         // Nobody else could keep it waiting.
         let made = NodeMemory::of_this_process(stages, 1)?;
-        Ok(made.and_then(|shared| shared.join(stages, 0, 1, |_| Ok(()))))
+        Ok(made.and_then(|shared| shared.join(stages, 0, 1, Box::new(|_, _| Ok(())))))
     }
 
     fn duplicate(&self) -> Result<Arc<dyn Communicator>> {

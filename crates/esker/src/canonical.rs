@@ -86,7 +86,8 @@ impl Layout for Canonical {
             report.write_strategy = Strategy::Exchanged;
             let windows = Windows::new(&summary, hints, 1);
             let comm = &*ground.base.comm;
-            let exchange = InWindows { comm, file, hints, windows, met: None };
+            let exchange =
+                InWindows { comm, file, hints, windows, met: None, one_node: true };
             exchange.write(&plan, puts, &mut ground.buffers, report)?;
         } else {
             report.write_strategy = Strategy::Direct;
@@ -252,7 +253,8 @@ impl Ground {
         let machine = self.machine()?;
         let aggregators = strategy::aggregators(ranks, machine, hints);
         let windows = Windows::new(together, hints, aggregators as u64);
-        Ok(InWindows { comm, file, hints, windows, met: None })
+        let one_node = machine.nodes == 1;
+        Ok(InWindows { comm, file, hints, windows, met: None, one_node })
     }
 }
 

@@ -40,6 +40,9 @@ pub(crate) trait Units {
     /// Whether units of later rounds lie behind those of earlier ones, so that one sweep serves all rounds.
     const ASCEND: bool;
 
+    /// Whether every rank reaches all units itself, as their owners do, so that nothing has to be sent.
+    const NEAR: bool = false;
+
     /// The next round, if there is one. Collective.
     fn next_round(&mut self, comm: &dyn Communicator, sweep: &Sweep<'_, '_>)
     -> Result<Option<u64>>;
@@ -55,7 +58,7 @@ pub(crate) trait Units {
 
 /// Units that are written.
 pub(crate) trait Sink: Units {
-    /// This rank's own pieces of a unit that it owns, which begins the sweep's next stretch: laid into it now, or
+    /// This rank's own pieces of a unit that it owns, or reaches, which begins the sweep's next stretch: laid into it now, or
     /// left to be taken when the unit has its turn.
     fn own(
         &mut self,
@@ -122,7 +125,7 @@ pub(crate) fn write<S: Sink>(
         if !S::ASCEND {
             sweep = plan.sweep();
         }
-        let clock = Instant::now();
+        let (clock, waited) = (Instant::now(), with.report.phases.exchange);
         let list = units.of_round(round);
         let mut room: BTreeMap<usize, usize> = BTreeMap::new();
         for unit in list.iter().filter(|unit| unit.owner != me && unit.bytes > 0) {
@@ -131,7 +134,7 @@ pub(crate) fn write<S: Sink>(
         }
         let mut packets: BTreeMap<usize, Packet> = BTreeMap::new();
         for unit in &list {
-            if unit.owner == me {
+            if unit.owner == me || S::NEAR {
                 units.own(unit, &mut sweep, with)?;
                 continue;
             }
@@ -148,8 +151,9 @@ pub(crate) fn write<S: Sink>(
             taken.pack(values, with.puts, with.notes)?;
         }
         let held: u64 = packets.values().map(|packet| packet.len() as u64).sum();
-        with.report.phases.convert += clock.elapsed();
-        let came = deliver(comm, packets, with.report)?;
+        let waited = with.report.phases.exchange - waited;
+        with.report.phases.convert += clock.elapsed().saturating_sub(waited);
+        let came = deliver::<S>(comm, packets, with.report)?;
         let arrived: u64 = came.iter().map(|(_, message)| message.len() as u64).sum();
         let memory = held + arrived + units.memory() + sweep.memory();
         with.report.peak_memory = with.report.peak_memory.max(memory);
@@ -182,7 +186,8 @@ pub(crate) fn read<S: Source>(
         let (mut own, mut away) = (Vec::new(), Vec::new());
         let mut packets: BTreeMap<usize, Packet> = BTreeMap::new();
         for unit in units.of_round(round) {
-            if unit.owner == me && !S::BY_RUNS {
+            let reached = unit.owner == me || S::NEAR;
+            if reached && !S::BY_RUNS {
                 own.push(Wanted { unit, list: None, whole: true });
                 continue;
             }
@@ -190,7 +195,7 @@ pub(crate) fn read<S: Source>(
             if taken.is_empty() {
                 continue;
             }
-            if unit.owner == me {
+            if reached {
                 taken.each_comb(|comb| units.want(&comb));
                 own.push(Wanted { unit, list: Some(taken.into_owned()), whole: true });
                 continue;
@@ -202,7 +207,7 @@ pub(crate) fn read<S: Source>(
             away.push(Wanted { unit, list: kept.then(|| taken.into_owned()), whole });
         }
         report.phases.convert += clock.elapsed();
-        let asked = deliver(comm, packets, report)?;
+        let asked = deliver::<S>(comm, packets, report)?;
         let mut answers = Vec::with_capacity(asked.len());
         for (rank, message) in &asked {
             answers.push(Answer::to(*rank, message).ok_or(Error::Garbled)?);
@@ -423,12 +428,12 @@ fn send(
 
 /// Sends packets; gives what came, in the order of ranks, so that what several ranks write is the same every time.
 /// Collective.
-fn deliver(
+fn deliver<U: Units>(
     comm: &dyn Communicator,
     packets: BTreeMap<usize, Packet>,
     report: &mut Report,
 ) -> Result<Vec<(usize, Message)>> {
-    if comm.size() == 1 {
+    if comm.size() == 1 || U::NEAR {
         return Ok(Vec::new());
     }
     let messages: Vec<(usize, Message)> =

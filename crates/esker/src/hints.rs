@@ -127,6 +127,8 @@ pub struct Hints {
     /// `nc_num_aggrs_per_node`: aggregators on each node; 0 stands for the number of cores, at
     /// most 4.
     pub(crate) aggregators_per_node: u64,
+    /// `esker_node_memory`: bytes of memory that the ranks of a node share for windows, at most; 0 for none.
+    pub(crate) node_memory: u64,
     /// `striping_unit`: windows begin at multiples of this; by default of the file's own block
     /// (a stripe of Lustre, a page of a local disk).
     pub(crate) striping_unit: Option<u64>,
@@ -232,6 +234,7 @@ impl Default for Hints {
             cb_buffer_size: None,
             cb_nodes: None,
             aggregators_per_node: 0,
+            node_memory: NODE_MEMORY,
             striping_unit: None,
             striping_factor: None,
             file_striping: FileStriping::Auto,
@@ -284,6 +287,10 @@ impl Default for Hints {
 /// aggregators busy, and so little that its memory is not fresh for long. (With 64 MiB a quarter of
 /// a flush of 30 MB went into the first touch of that memory.)
 const FLUSH: u64 = 8 << 20;
+
+/// Memory that ranks of a node share, at most, where nobody says how much: four aggregators with two windows of 2 MiB
+/// each, and their bits, take 18 MiB.
+const NODE_MEMORY: u64 = 64 << 20;
 
 /// The length of a window where nobody says another. Not ROMIO's 16 MiB: windows that stay in
 /// the cache are written several times as fast (strided kernel at 2 ranks, MB/s: 16 MiB 630,

@@ -100,6 +100,7 @@ pub mod long;
 mod memory;
 mod merge;
 mod moving;
+mod near;
 pub mod nearest;
 mod notes;
 mod numbering;
@@ -166,7 +167,7 @@ pub use recovery::{
     container_header, examine, is_container, recover_container,
 };
 pub use removal::remove_dataset;
-pub use report::{Phases, Report, Strategy};
+pub use report::{Phases, Report, Road, Strategy};
 pub use request::{RequestId, Requests};
 pub use selection::Selection;
 pub use sound::overlap;

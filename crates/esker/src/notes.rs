@@ -34,6 +34,38 @@ impl Notes {
         Ok(())
     }
 
+    /// Remembers what does not fit of values that go nowhere, `bytes` of them in the file.
+    #[inline]
+    pub(crate) fn judge(
+        &mut self,
+        puts: &[Request<'_>],
+        from: (u32, u64),
+        bytes: usize,
+    ) -> Result<()> {
+        if bytes == 0 { Ok(()) } else { self.judge_some(puts, from, bytes) }
+    }
+
+    #[cold]
+    fn judge_some(
+        &mut self,
+        puts: &[Request<'_>],
+        (request, mut element): (u32, u64),
+        bytes: usize,
+    ) -> Result<()> {
+        // A multiple of every type's length.
+        let mut nowhere = [0; 1024];
+        let put = puts.get(request as usize).ok_or(Error::Garbled)?;
+        let size = put.memory.sides.external.size();
+        let mut left = bytes;
+        while left > 0 {
+            let now = left.min(nowhere.len());
+            self.pack(puts, (request, element), &mut nowhere[..now])?;
+            element += now as u64 / size;
+            left -= now;
+        }
+        Ok(())
+    }
+
     /// Tells the requests.
     pub(crate) fn tell(self, puts: &mut [Request<'_>]) {
         for (request, report) in self.0 {

@@ -17,6 +17,34 @@ pub enum Strategy {
     Appended,
 }
 
+/// How pieces of an exchange over windows went from rank to rank.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Road {
+    /// There was none, or one rank.
+    #[default]
+    Nothing,
+    /// By messages: the hint `esker_node_memory` says so, or the ranks are on several nodes.
+    Messages,
+    /// By messages, because the windows of all aggregators need more memory than the hint allows.
+    HintTooSmall,
+    /// By messages, because the system has refused memory that ranks share.
+    Refused,
+    /// Straight into windows in memory that the ranks of the node share.
+    NodeMemory,
+}
+
+impl fmt::Display for Road {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Road::Nothing => "nothing",
+            Road::Messages => "messages",
+            Road::HintTooSmall => "messages: esker_node_memory is too small",
+            Road::Refused => "messages: there is no memory to share",
+            Road::NodeMemory => "node memory",
+        })
+    }
+}
+
 /// What this rank did since the dataset was opened (or [`crate::Dataset::reset_report`]).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Report {
@@ -38,6 +66,10 @@ pub struct Report {
     pub messages: u64,
     /// Bytes in them.
     pub message_bytes: u64,
+    /// How pieces went from rank to rank in the last exchange over windows.
+    pub road: Road,
+    /// Bytes of pieces that went straight into windows of other ranks, or out of them.
+    pub node_bytes: u64,
     /// Bytes of values that the caller gave or got, in the file's form.
     pub bytes: u64,
     /// Bytes copied in memory to move them (packed, laid into a window, unpacked).
@@ -134,6 +166,8 @@ impl Report {
         self.aggregators = other.aggregators;
         self.messages += other.messages;
         self.message_bytes += other.message_bytes;
+        self.road = other.road;
+        self.node_bytes += other.node_bytes;
         self.copied += other.copied;
         self.writes += other.writes;
         self.bytes_written += other.bytes_written;

@@ -135,6 +135,11 @@ impl Windows {
         Windows { first, end: together.end, window: window.max(1), aggregators }
     }
 
+    /// Bytes of a window, but perhaps of the last.
+    pub(crate) fn len(&self) -> u64 {
+        self.window
+    }
+
     /// How many rounds it takes.
     pub(crate) fn rounds(&self) -> u64 {
         (self.end - self.first).div_ceil(self.window * self.aggregators)

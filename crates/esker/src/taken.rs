@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use esker_comm::Laying;
 use esker_format::runs::Run;
 
 use crate::comb::Comb;
@@ -127,6 +128,58 @@ impl Taken<'_> {
                 let values = &mut buffer[..part.bytes() as usize];
                 notes.pack(requests, (piece.request, element), values)?;
                 part.scatter(values, window.lay_comb(&part));
+                element += part.bytes() / size;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same into a window that ranks share, which begins at `base`: what another rank has laid there stays. Values that go
+    /// nowhere for that are converted all the same, because one that does not fit is an error of its rank.
+    pub(crate) fn claim(
+        &self,
+        window: &mut Laying,
+        base: u64,
+        requests: &[Request<'_>],
+        notes: &mut Notes,
+    ) -> Result<()> {
+        let size_of = |request: u32| requests[request as usize].memory.sides.external.size();
+        let combs = match self {
+            Taken::Pieces(pieces) => {
+                for piece in pieces.iter() {
+                    let size = size_of(piece.request) as usize;
+                    let (at, len) = ((piece.offset - base) as usize, piece.len as usize);
+                    let element = |from: usize| {
+                        // Mostly nobody else is there.
+                        let skipped = if from == 0 { 0 } else { (from / size) as u64 };
+                        (piece.request, piece.element + skipped)
+                    };
+                    let mut done = 0;
+                    window.try_claim(at, len, size, |from, target| {
+                        notes.judge(requests, element(done), from - done)?;
+                        done = from + target.len();
+                        notes.pack(requests, element(from), target)
+                    })?;
+                    notes.judge(requests, element(done), len - done)?;
+                }
+                return Ok(());
+            }
+            Taken::Combs(combs) => combs,
+        };
+        let mut buffer = [0; AT_ONCE];
+        for piece in combs.iter() {
+            let size = size_of(piece.request);
+            let mut element = piece.element;
+            for part in parts(&piece.comb) {
+                let values = &mut buffer[..part.bytes() as usize];
+                notes.pack(requests, (piece.request, element), values)?;
+                let mut at = (part.offset - base) as usize;
+                for run in values.chunks_exact(part.len as usize) {
+                    window.claim(at, run.len(), size as usize, |from, target| {
+                        target.copy_from_slice(&run[from..from + target.len()]);
+                    });
+                    at += part.step as usize;
+                }
                 element += part.bytes() / size;
             }
         }

@@ -20,6 +20,10 @@ pub(crate) struct Window {
     there: Vec<u8>,
 }
 
+/// A store that takes a window this fast (bytes a second) copies it into memory; then a thread
+/// to wait for it would only compete with the ranks for the cores.
+pub(crate) const AT_ONCE: f64 = 500e6;
+
 /// A window reaches this far beyond its nominal end, for an element that begins in it.
 pub(crate) const SLACK: usize = 8;
 
@@ -37,11 +41,6 @@ impl Window {
         self.known.clear();
         self.known.resize(len.div_ceil(64), 0);
         (self.first, self.end) = (len, 0);
-    }
-
-    /// Whether nothing was laid into it.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.end == 0
     }
 
     /// The place for `len` bytes of the file at `offset`, which count as known from now on.
@@ -138,18 +137,79 @@ impl Window {
         (self.bytes.len() + self.known.len() * 8 + self.there.len()) as u64
     }
 
-    /// The stretches of known bytes, in order, as places in the buffer.
-    fn covered(&self) -> Covered<'_> {
-        Covered { known: &self.known, at: self.first, end: self.end }
+    /// What is known of it, to be written or fetched.
+    fn view(&mut self) -> View<'_> {
+        let Window { start, bytes, known, first, end, there } = self;
+        View { start: *start, bytes, known, first: *first, end: *end, there }
     }
 
     /// Writes what is known. May read what lies between, if that makes it one write and
     /// `sieve` allows it; nobody else writes within the window.
     pub(crate) fn write(&mut self, file: &dyn File, sieve: bool, tally: &mut Tally) -> Result<()> {
-        if self.is_empty() {
+        self.view().write(file, sieve, tally)
+    }
+
+    /// Reads the bytes of the runs that were laid, and those between them where that is
+    /// cheaper. The runs are then in the buffer. Gives where the file ended too early, if so.
+    pub(crate) fn fetch(
+        &mut self,
+        file: &dyn File,
+        sieve: u64,
+        tally: &mut Tally,
+    ) -> Result<Option<u64>> {
+        self.view().fetch(file, sieve, tally)
+    }
+
+    /// The stretches of known bytes, in order, as places in the buffer.
+    #[cfg(test)]
+    fn covered(&mut self) -> Vec<(usize, usize)> {
+        self.view().covered().collect()
+    }
+}
+
+/// Bytes of the file with one bit for each that is known, wherever they are.
+pub(crate) struct View<'v> {
+    start: u64,
+    bytes: &'v mut [u8],
+    known: &'v mut [u64],
+    /// The first known byte, and the first after the last.
+    first: usize,
+    end: usize,
+    there: &'v mut Vec<u8>,
+}
+
+impl<'v> View<'v> {
+    /// Those from `start` on. `there` is memory for what the file has.
+    pub(crate) fn new(
+        start: u64,
+        bytes: &'v mut [u8],
+        known: &'v mut [u64],
+        there: &'v mut Vec<u8>,
+    ) -> View<'v> {
+        let set = |word: &u64| *word != 0;
+        let first = known
+            .iter()
+            .position(set)
+            .map_or(bytes.len(), |word| word * 64 + known[word].trailing_zeros() as usize);
+        let end = known
+            .iter()
+            .rposition(set)
+            .map_or(0, |word| (word + 1) * 64 - known[word].leading_zeros() as usize);
+        View { start, bytes, known, first, end, there }
+    }
+
+    /// The stretches of known bytes, in order, as places in the buffer.
+    fn covered(&self) -> Covered<'_> {
+        Covered { known: &*self.known, at: self.first, end: self.end }
+    }
+
+    /// Writes what is known. May read what lies between, if that makes it one write and
+    /// `sieve` allows it; nobody else writes within the window.
+    pub(crate) fn write(&mut self, file: &dyn File, sieve: bool, tally: &mut Tally) -> Result<()> {
+        if self.end == 0 {
             return Ok(());
         }
-        let (mut runs, covered) = count(&self.known);
+        let (mut runs, covered) = count(self.known);
         if runs > 1 && sieve && covered / runs < WRITE_APART {
             self.read_holes(file, tally)?;
             runs = 1;
@@ -343,7 +403,7 @@ mod tests {
             for (offset, len) in &runs {
                 known[(100 + offset) as usize..(100 + offset + len) as usize].fill(true);
             }
-            let from_runs: usize = window.covered().map(|(from, to)| to - from).sum();
+            let from_runs: usize = window.covered().into_iter().map(|(from, to)| to - from).sum();
             prop_assert_eq!(from_runs, known.iter().filter(|k| **k).count());
             for from in (100..700).step_by(37) {
                 let any = known[from..from + 30].iter().any(|k| *k);

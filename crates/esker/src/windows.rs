@@ -12,13 +12,14 @@ use crate::comb::Comb;
 use crate::error::{Error, Result};
 use crate::exchange::{self, Got, Sink, Source, Unit, Units, With};
 use crate::hints::{Automatic, Hints};
+use crate::near::{Looking, Near, Sharing};
 use crate::notes::Notes;
 use crate::plan::{Overlap, Plan, Sweep};
 use crate::report::{Report, Tally};
 use crate::request::Request;
 use crate::rounds::Rounds;
 use crate::strategy::{Windows, aggregator_number, aggregator_rank};
-use crate::window::Window;
+use crate::window::{AT_ONCE, Window};
 use crate::wire;
 
 /// An exchange over windows of a file.
@@ -29,6 +30,8 @@ pub(crate) struct InWindows<'e> {
     pub(crate) windows: Windows,
     /// Told when ranks write the same bytes, if somebody wants to know.
     pub(crate) met: Option<&'e Cell<bool>>,
+    /// Whether all ranks are on one node.
+    pub(crate) one_node: bool,
 }
 
 /// The windows that an owner fills and writes in turn, kept from call to call: fresh memory
@@ -39,11 +42,9 @@ pub(crate) struct Buffers {
     spare: Window,
     /// Messages that came and are empty now, for those to be sent.
     messages: Vec<Vec<u8>>,
+    /// Windows that all ranks of the node reach.
+    near: Near,
 }
-
-/// A store that takes a window this fast (bytes a second) copies it into memory; then a thread
-/// to wait for it would only compete with the ranks for the cores.
-const AT_ONCE: f64 = 500e6;
 
 impl InWindows<'_> {
     /// Writes every rank's pieces. Collective.
@@ -55,8 +56,50 @@ impl InWindows<'_> {
         report: &mut Report,
     ) -> Result<()> {
         let mut notes = Notes::default();
-        let Buffers { filling, spare, messages } = buffers;
-        let failed = thread::scope(|scope| {
+        let (near, road) = self.near(&mut buffers.near)?;
+        report.road = road;
+        let moved = match near {
+            Some(near) => self.write_near(plan, (requests, &mut notes), near, report),
+            None => self.write_by_messages(plan, (requests, &mut notes), buffers, report),
+        };
+        if moved.is_err() {
+            buffers.near.leave();
+        }
+        let failed = moved?;
+        notes.tell(requests);
+        report.aggregators = self.windows.aggregators;
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Through windows in memory that the ranks share; gives what went wrong with this rank's own.
+    fn write_near(
+        &self,
+        plan: &Plan<'_>,
+        (puts, notes): (&[Request<'_>], &mut Notes),
+        near: &mut Near,
+        report: &mut Report,
+    ) -> Result<Option<Error>> {
+        thread::scope(|scope| {
+            let sieve = self.hints.ds_write != Automatic::Disable;
+            let mut sink = Sharing::new(self, near, sieve, scope).ok_or(Error::Garbled)?;
+            let mut with = With { puts, notes, report };
+            exchange::write(self.comm, plan, &mut sink, &mut Vec::new(), &mut with)?;
+            let (rounds, failed) = sink.end(report);
+            report.rounds += rounds;
+            Ok(failed)
+        })
+    }
+
+    /// Through messages to the owners of windows; gives the same.
+    fn write_by_messages(
+        &self,
+        plan: &Plan<'_>,
+        (puts, notes): (&[Request<'_>], &mut Notes),
+        buffers: &mut Buffers,
+        report: &mut Report,
+    ) -> Result<Option<Error>> {
+        let Buffers { filling, spare, messages, .. } = buffers;
+        thread::scope(|scope| {
             let mut sink = Filling {
                 cut: Cut::new(self),
                 file: self.file,
@@ -69,15 +112,12 @@ impl InWindows<'_> {
                 writing: None,
                 failed: None,
             };
-            let mut with = With { puts: requests, notes: &mut notes, report };
+            let mut with = With { puts, notes, report };
             exchange::write(self.comm, plan, &mut sink, messages, &mut with)?;
             sink.finish_write(report);
             report.rounds += sink.cut.rounds.made;
-            Ok::<Option<Error>, Error>(sink.failed)
-        })?;
-        notes.tell(requests);
-        report.aggregators = self.windows.aggregators;
-        failed.map_or(Ok(()), Err)
+            Ok(sink.failed)
+        })
     }
 
     /// Reads every rank's pieces. Gives where the file ended too early, if it did. Collective.
@@ -89,6 +129,20 @@ impl InWindows<'_> {
         report: &mut Report,
     ) -> Result<Option<u64>> {
         let hole = if self.hints.ds_read == Automatic::Disable { 0 } else { self.hints.sieve_hole };
+        let (near, road) = self.near(&mut buffers.near)?;
+        report.road = road;
+        report.aggregators = self.windows.aggregators;
+        if let Some(near) = near {
+            let mut source = Looking::new(self, near, hole).ok_or(Error::Garbled)?;
+            let read = exchange::read(self.comm, plan, &mut source, requests, report);
+            report.rounds += source.rounds();
+            let (failed, short) = (source.failed.take(), source.short);
+            drop(source);
+            if read.is_err() {
+                buffers.near.leave();
+            }
+            return read.and(failed.map_or(Ok(short), Err));
+        }
         let mut source = Fetching {
             cut: Cut::new(self),
             file: self.file,
@@ -99,23 +153,22 @@ impl InWindows<'_> {
         };
         exchange::read(self.comm, plan, &mut source, requests, report)?;
         report.rounds += source.cut.rounds.made;
-        report.aggregators = self.windows.aggregators;
         source.failed.map_or(Ok(source.short), Err)
     }
 }
 
 /// How the file is cut, as this rank sees it.
-struct Cut {
-    windows: Windows,
-    rounds: Rounds,
+pub(crate) struct Cut {
+    pub(crate) windows: Windows,
+    pub(crate) rounds: Rounds,
     ranks: usize,
     me: usize,
     /// The number of this rank among the aggregators, if it is one.
-    mine: Option<u64>,
+    pub(crate) mine: Option<u64>,
 }
 
 impl Cut {
-    fn new(of: &InWindows<'_>) -> Cut {
+    pub(crate) fn new(of: &InWindows<'_>) -> Cut {
         let (me, ranks, windows) = (of.comm.rank(), of.comm.size(), of.windows);
         let mine = aggregator_number(me, windows.aggregators as usize, ranks);
         Cut { windows, rounds: Rounds::new(windows), ranks, me, mine: mine.map(|n| n as u64) }

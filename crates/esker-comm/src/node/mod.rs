@@ -74,9 +74,9 @@ const BLOCK: usize = 512;
 const PAGE: usize = 4096;
 
 impl Stages {
-    /// Bytes of memory that they take, with what belongs to them; `None` if that is no number of bytes.
-    pub fn memory(&self) -> Option<usize> {
-        let places = Places::of(self.bytes)?;
+    /// Bytes of memory that they take for so many ranks, with what belongs to them; `None` if that is no number of bytes.
+    pub fn memory(&self, ranks: usize) -> Option<usize> {
+        let places = Places::of(self.bytes, ranks)?;
         let all = self.owners.len().checked_mul(self.buffers)?.checked_mul(places.len)?;
         all.checked_add(PAGE)
     }
@@ -86,7 +86,7 @@ impl Stages {
         if let Some(rank) = self.owners.iter().find(|rank| **rank >= ranks) {
             return Err(CommError::NoSuchRank { operation, rank: *rank, size: ranks });
         }
-        let memory = self.memory().filter(|memory| isize::try_from(*memory).is_ok());
+        let memory = self.memory(ranks).filter(|memory| isize::try_from(*memory).is_ok());
         let few = (1..=2).contains(&self.buffers) && !self.owners.is_empty() && self.bytes > 0;
         memory.filter(|_| few).ok_or_else(|| {
             let reason =
@@ -96,10 +96,11 @@ impl Stages {
     }
 }
 
-/// Where the parts of a buffer are, from its beginning: four counters, a state for each block, a bit for each byte, the
-/// bytes.
+/// Where the parts of a buffer are, from its beginning: four counters, what each rank has finished, a state for each block,
+/// a bit for each byte, the bytes.
 #[derive(Debug, Clone, Copy)]
 struct Places {
+    finished: usize,
     blocks: usize,
     bits: usize,
     bytes: usize,
@@ -107,13 +108,22 @@ struct Places {
 }
 
 impl Places {
-    fn of(bytes: usize) -> Option<Places> {
+    fn of(bytes: usize, ranks: usize) -> Option<Places> {
         let all = bytes.checked_next_multiple_of(PAGE)?;
-        let blocks = 4 * size_of::<Counter>();
-        let bits = (blocks + all / BLOCK).checked_next_multiple_of(WORD)?;
+        let finished = 4 * size_of::<Counter>();
+        let blocks = ranks.checked_mul(size_of::<Finished>())?.checked_add(finished)?;
+        let bits = blocks.checked_add(all / BLOCK)?.checked_next_multiple_of(WORD)?;
         let begin = bits.checked_add(all / 8)?.checked_next_multiple_of(PAGE)?;
-        Some(Places { blocks, bits, bytes: begin, len: begin.checked_add(all)? })
+        Some(Places { finished, blocks, bits, bytes: begin, len: begin.checked_add(all)? })
     }
+}
+
+/// The turns of a buffer, and 1, that a rank has laid into and looked at last. What it has finished nobody misses it for.
+#[repr(C)]
+#[derive(Debug)]
+struct Finished {
+    laid: AtomicU32,
+    looked: AtomicU32,
 }
 
 /// At the beginning of the memory.
@@ -125,20 +135,27 @@ struct Head {
     broken: AtomicU32,
 }
 
+/// Asked for the n-th time, the error of a rank that is gone, if it is one of those that are waited for.
+pub(crate) type Gone = dyn Fn(u32, &dyn Fn(usize) -> bool) -> Result<()> + Send + Sync;
+
 /// Whether those that a rank waits for are still there.
 pub(crate) struct Watch {
     map: Arc<Map>,
-    /// The error of one that is not, asked for the n-th time.
-    others: Box<dyn Fn(u32) -> Result<()> + Send + Sync>,
+    gone: Box<Gone>,
 }
 
 impl Watch {
-    fn check(&self, times: u32) -> Result<()> {
+    fn check(&self, times: u32, awaited: &dyn Fn(usize) -> bool) -> Result<()> {
         match head(&self.map).broken.load(Ordering::Acquire) {
-            0 => (self.others)(times),
-            rank => Err(CommError::RankLeft { operation: "node memory", rank: rank as usize - 1 }),
+            0 => (self.gone)(times, awaited),
+            rank => Err(left(rank as usize - 1)),
         }
     }
+}
+
+/// The error of a wait for a rank that is gone.
+pub(crate) fn left(rank: usize) -> CommError {
+    CommError::RankLeft { operation: "node memory", rank }
 }
 
 #[allow(unsafe_code)]
@@ -191,7 +208,7 @@ impl NodeMemory {
         ranks: usize,
         watch: Watch,
     ) -> Option<Self> {
-        let places = Places::of(stages.bytes)?;
+        let places = Places::of(stages.bytes, ranks)?;
         let mine = (0..stages.owners.len() * stages.buffers).map(|_| Mine::default()).collect();
         let stages = stages.clone();
         let ranks = u32::try_from(ranks).ok()?;
@@ -214,6 +231,12 @@ impl NodeMemory {
         &self.0.stages
     }
 
+    /// Whether a rank has left a turn unfinished, or [left](NodeMemory::leave), so that nobody can use it any more. The same
+    /// on all ranks as soon as they have met after that.
+    pub fn is_broken(&self) -> bool {
+        head(&self.0.map).broken.load(Ordering::Acquire) != 0
+    }
+
     /// Bytes of memory that it takes, for all ranks together.
     pub fn memory(&self) -> usize {
         self.0.map.len()
@@ -225,15 +248,15 @@ impl NodeMemory {
 pub(crate) struct Shared(Arc<Map>);
 
 impl Shared {
-    /// A rank's handle. `others` is the error of those that it may wait for.
+    /// A rank's handle. `gone` tells which of the others are.
     pub(crate) fn join(
         self,
         stages: &Stages,
         rank: usize,
         ranks: usize,
-        others: impl Fn(u32) -> Result<()> + Send + Sync + 'static,
+        gone: Box<Gone>,
     ) -> std::result::Result<NodeMemory, NoNodeMemory> {
-        let watch = Watch { map: self.0.clone(), others: Box::new(others) };
+        let watch = Watch { map: self.0.clone(), gone };
         let made = NodeMemory::new(self.0, stages, rank, ranks, watch);
         made.ok_or_else(|| NoNodeMemory("too many ranks".into()))
     }

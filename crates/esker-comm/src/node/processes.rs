@@ -7,8 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use super::map::{Map, nameless_file, random};
-use super::{NoNodeMemory, NodeMemory, Stages, Watch};
-use crate::{CommError, Communicator, CommunicatorExt, Disagreement, Result};
+use super::{NoNodeMemory, NodeMemory, Stages, Watch, left};
+use crate::{Communicator, CommunicatorExt, Disagreement, Result};
 
 /// Those who wait look so rarely for processes that are gone: every second.
 const RARELY: u32 = 10;
@@ -51,22 +51,25 @@ pub(crate) fn share(
         // Those of another namespace cannot be seen, and are not looked for.
         .filter(|(_, process)| is_there(*process))
         .collect();
-    let gone = move |times| miss(&others, times);
-    let watch = Watch { map: map.clone(), others: Box::new(gone) };
+    let gone = Box::new(move |times, awaited: &dyn Fn(usize) -> bool| miss(&others, times, awaited));
+    let watch = Watch { map: map.clone(), gone };
     let memory = NodeMemory::new(map, stages, comm.rank(), comm.size(), watch);
     Ok(memory.ok_or_else(|| NoNodeMemory("too many ranks".into())))
 }
 
-/// The error of a process that is gone, if one is looked for this time.
-fn miss(others: &[(usize, libc::pid_t)], times: u32) -> Result<()> {
+/// The error of a process that is gone and waited for, if one is looked for this time.
+fn miss(
+    others: &[(usize, libc::pid_t)],
+    times: u32,
+    awaited: &dyn Fn(usize) -> bool,
+) -> Result<()> {
     // Not the first time: most waits are short, and asking the system for every rank is not.
     if times % RARELY != RARELY - 1 {
         return Ok(());
     }
-    match others.iter().find(|(_, process)| !is_there(*process)) {
-        Some((rank, _)) => Err(CommError::RankLeft { operation: "node memory", rank: *rank }),
-        None => Ok(()),
-    }
+    // First whether it is gone: what it has finished it had finished by then.
+    let missing = |(rank, process): &&(usize, _)| !is_there(*process) && awaited(*rank);
+    others.iter().find(missing).map_or(Ok(()), |(rank, _)| Err(left(*rank)))
 }
 
 /// A file of that length, which begins with a random number.
@@ -125,7 +128,8 @@ mod tests {
         let stages = Stages { owners: vec![0], bytes: 10, buffers: 1 };
         let Shared(map) = NodeMemory::of_this_process(&stages, 2).unwrap().unwrap();
         let others = vec![(1, child.id() as libc::pid_t)];
-        let memory = Shared(map).join(&stages, 0, 2, move |times| miss(&others, times)).unwrap();
+        let gone = move |times, awaited: &dyn Fn(usize) -> bool| miss(&others, times, awaited);
+        let memory = Shared(map).join(&stages, 0, 2, Box::new(gone)).unwrap();
         memory.open(0, 0).unwrap();
         memory.lay(0, 0, 10).unwrap().finish().unwrap();
         memory
@@ -153,8 +157,7 @@ mod tests {
         std::thread::sleep(std::time::Duration::from_millis(300));
         assert!(!waiting.is_finished());
         child.kill().unwrap();
-        let left = CommError::RankLeft { operation: "node memory", rank: 1 };
-        assert_eq!(waiting.join().unwrap(), Err(left));
+        assert_eq!(waiting.join().unwrap(), Err(left(1)));
         child.wait().unwrap();
     }
 

@@ -1,10 +1,10 @@
 //! What a rank may do with a stage in a turn, and when.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use super::claims::{Claimed, Claims};
 use super::wait::Counter;
-use super::{BLOCK, Inner, Mine, NodeMemory, WORD, head};
+use super::{BLOCK, Finished, Inner, Mine, NodeMemory, WORD, head};
 use crate::{CommError, Result};
 
 /// The counters of a buffer. Turn t of a stage has buffer t mod 2, or the only one.
@@ -45,7 +45,7 @@ impl NodeMemory {
             return Err(out_of_turn("open", "the turn before it was not taken and given back"));
         }
         if mine.shown.swap(0, Ordering::Relaxed) != 0 {
-            counters.looked.wait_for(self.0.ranks, &self.0.watch)?;
+            buffer.wait_for_all(counters.looked, |rank| &rank.looked)?;
         }
         mine.opened.store(buffer.mark, Ordering::Relaxed);
         counters.arrived.set(0);
@@ -58,7 +58,7 @@ impl NodeMemory {
     /// ranks. Every rank has one for every stage in every turn.
     pub fn lay(&self, stage: usize, turn: u64, len: usize) -> Result<Laying> {
         let buffer = self.buffer("lay", stage, turn, len)?;
-        buffer.counters().open.wait_for(buffer.mark, &self.0.watch)?;
+        buffer.wait_for_owner(buffer.counters().open)?;
         once(&buffer.mine().laid, buffer.mark, "lay")?;
         Ok(Laying { buffer, mixed: false, finished: false })
     }
@@ -73,7 +73,7 @@ impl NodeMemory {
         if mine.opened.load(Ordering::Relaxed) != buffer.mark {
             return Err(out_of_turn("take", "the turn is not open"));
         }
-        counters.arrived.wait_for(self.0.ranks, &self.0.watch)?;
+        buffer.wait_for_all(counters.arrived, |rank| &rank.laid)?;
         once(&mine.taken, buffer.mark, "take")?;
         mine.holds.store(1, Ordering::Relaxed);
         buffer.claims().settle();
@@ -83,7 +83,7 @@ impl NodeMemory {
     /// What the owner of a stage shows, when it does. Every rank looks at it, also the owner.
     pub fn look(&self, stage: usize, turn: u64, len: usize) -> Result<Shown> {
         let buffer = self.buffer("look", stage, turn, len)?;
-        buffer.counters().shown.wait_for(buffer.mark, &self.0.watch)?;
+        buffer.wait_for_owner(buffer.counters().shown)?;
         once(&buffer.mine().looked, buffer.mark, "look")?;
         Ok(Shown { buffer })
     }
@@ -114,7 +114,7 @@ impl NodeMemory {
 }
 
 /// Refuses what this rank has done in this turn already.
-fn once(last: &std::sync::atomic::AtomicU32, mark: u32, operation: &'static str) -> Result<()> {
+fn once(last: &AtomicU32, mark: u32, operation: &'static str) -> Result<()> {
     match last.swap(mark, Ordering::Relaxed) == mark {
         true => Err(out_of_turn(operation, "this rank has done it in this turn")),
         false => Ok(()),
@@ -150,6 +150,43 @@ impl Buffer {
         // value of theirs. The map lives as long as `self`.
         let at = |n| unsafe { &*first.add(n) };
         Counters { open: at(0), arrived: at(1), shown: at(2), looked: at(3) }
+    }
+
+    /// What each rank has finished.
+    #[allow(unsafe_code)]
+    fn finished(&self) -> &[Finished] {
+        let inner = self.inner();
+        // SAFETY: so many of them are in the buffer (`Places::of`), aligned; they are atomic, and zero is a value of theirs.
+        unsafe {
+            let first = self.start().add(inner.places.finished).cast::<Finished>();
+            std::slice::from_raw_parts(first, inner.ranks as usize)
+        }
+    }
+
+    /// Waits until the owner has come to this turn.
+    fn wait_for_owner(&self, counter: &Counter) -> Result<()> {
+        let inner = self.inner();
+        let owner = inner.stages.owners[self.number / inner.stages.buffers];
+        counter.wait_for(self.mark, &inner.watch, |rank| rank == owner)
+    }
+
+    /// Waits until all ranks have finished something of the turn that is open.
+    fn wait_for_all(
+        &self,
+        counter: &Counter,
+        of: impl Fn(&Finished) -> &AtomicU32,
+    ) -> Result<()> {
+        let inner = self.inner();
+        let turn = self.counters().open.get();
+        let awaited = |rank: usize| of(&self.finished()[rank]).load(Ordering::Acquire) != turn;
+        counter.wait_for(inner.ranks, &inner.watch, awaited)
+    }
+
+    /// This rank has finished something of its turn.
+    fn finish(&self, counter: &Counter, of: impl Fn(&Finished) -> &AtomicU32) {
+        let inner = self.inner();
+        of(&self.finished()[inner.rank]).store(self.mark, Ordering::Release);
+        counter.count(inner.ranks);
     }
 
     #[allow(unsafe_code)]
@@ -272,7 +309,7 @@ impl Laying {
             return Err(out_of_turn("claim", reason));
         }
         self.finished = true;
-        self.buffer.counters().arrived.count(self.buffer.inner().ranks);
+        self.buffer.finish(self.buffer.counters().arrived, |rank| &rank.laid);
         Ok(())
     }
 }
@@ -339,6 +376,6 @@ impl Shown {
 
 impl Drop for Shown {
     fn drop(&mut self) {
-        self.buffer.counters().looked.count(self.buffer.inner().ranks);
+        self.buffer.finish(self.buffer.counters().looked, |rank| &rank.looked);
     }
 }

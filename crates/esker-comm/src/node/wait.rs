@@ -40,8 +40,13 @@ impl Counter {
         }
     }
 
-    /// Waits for a value.
-    pub(super) fn wait_for(&self, wanted: u32, watch: &Watch) -> Result<()> {
+    /// Waits for a value, which those that are `awaited` bring about.
+    pub(super) fn wait_for(
+        &self,
+        wanted: u32,
+        watch: &Watch,
+        awaited: impl Fn(usize) -> bool,
+    ) -> Result<()> {
         let mut tries = 0;
         loop {
             let found = self.get();
@@ -54,8 +59,12 @@ impl Counter {
             } else if tries < LOOKS + YIELDS {
                 std::thread::yield_now();
             } else {
-                watch.check(tries - LOOKS - YIELDS)?;
-                self.sleep(found);
+                match watch.check(tries - LOOKS - YIELDS, &awaited) {
+                    Ok(()) => self.sleep(found),
+                    // Who is gone may have done its part just before.
+                    Err(_) if self.get() == wanted => return Ok(()),
+                    Err(error) => return Err(error),
+                }
             }
         }
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::group::{Group, Member, Want};
 use crate::checks::{check_colour, check_one_each, check_rank};
+use crate::node;
 use crate::{
     CommError, Communicator, Message, NoNodeMemory, NodeMemory, PendingReceive, Received,
     Receiving, ReduceOp, Reduction, Result, Sending, Source, Stages, Tag,
@@ -285,18 +286,18 @@ impl Communicator for ThreadComm {
             }
             Ok(vec![NodeMemory::of_this_process(&all[0], all.len()); all.len()])
         })?;
-        let (group, rank) = (Arc::downgrade(&self.group), self.rank);
-        let others = move |_| {
-            // Without its group, this rank has nobody to wait for either.
-            let left = CommError::RankLeft { operation: "node memory", rank };
-            let group = group.upgrade().ok_or(left)?;
-            group.world.check()?;
-            match group.first_left() {
-                Some(rank) => Err(CommError::RankLeft { operation: "node memory", rank }),
-                None => Ok(()),
+        let (group, ranks) = (Arc::downgrade(&self.group), self.size());
+        let gone = move |_, awaited: &dyn Fn(usize) -> bool| {
+            let group = group.upgrade();
+            if let Some(group) = &group {
+                group.world.check()?;
             }
+            // Without a group, all have left it. What a rank has finished it had finished before it left.
+            let has_left = |rank: &usize| group.as_ref().is_none_or(|group| group.has_left(*rank));
+            let missing = (0..ranks).find(|rank| has_left(rank) && awaited(*rank));
+            missing.map_or(Ok(()), |rank| Err(node::left(rank)))
         };
-        Ok(made?.and_then(|shared| shared.join(stages, rank, self.size(), others)))
+        Ok(made?.and_then(|shared| shared.join(stages, self.rank, ranks, Box::new(gone))))
     }
 
     fn duplicate(&self) -> Result<Arc<dyn Communicator>> {

@@ -88,7 +88,11 @@ impl Group {
 
     /// The lowest rank that has dropped its end.
     pub(super) fn first_left(&self) -> Option<usize> {
-        self.slots.iter().position(|slot| slot.left.load(Ordering::SeqCst))
+        (0..self.slots.len()).find(|rank| self.has_left(*rank))
+    }
+
+    pub(super) fn has_left(&self, rank: usize) -> bool {
+        self.slots[rank].left.load(Ordering::SeqCst)
     }
 
     /// Marks that this rank will not take part any more and wakes whoever waits for it.
@@ -138,7 +142,7 @@ impl Group {
 
     /// A rank that left, if with it the last that could have sent the message is gone.
     fn nobody_can_send(&self, own: usize, from: Source) -> Option<usize> {
-        let left = |rank: usize| self.slots[rank].left.load(Ordering::SeqCst);
+        let left = |rank: usize| self.has_left(rank);
         match from {
             Source::Rank(rank) => left(rank).then_some(rank),
             Source::Any => {

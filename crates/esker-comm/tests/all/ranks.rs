@@ -164,6 +164,36 @@ fn a_rank_that_leaves_a_turn_unfinished_does_not_hang_the_others() {
 }
 
 #[test]
+fn a_rank_that_leaves_when_it_has_finished_is_not_missed() {
+    // Longer than those who wait sleep before they look who is there.
+    let long = std::time::Duration::from_millis(400);
+    let outcomes = launch(4, move |comm| {
+        let stages = Stages { owners: vec![0, 3], bytes: 100, buffers: 1 };
+        let memory = comm.node_memory(&stages)?.unwrap();
+        let lay = |stage| memory.lay(stage, 0, 100).and_then(Laying::finish);
+        [0, 1].into_iter().try_for_each(|stage| memory.open(stage, 0))?;
+        match comm.rank() {
+            // It has nothing to look at, and goes.
+            1 => return lay(0).and(lay(1)),
+            2 => std::thread::sleep(long),
+            _ => {}
+        }
+        lay(0).and(lay(1))?;
+        if comm.rank() == 0 {
+            drop(memory.take(0, 0, 100)?);
+        }
+        // Another owner shows its stage, and goes; who comes late finds it.
+        if comm.rank() == 3 {
+            memory.take(1, 0, 100)?.show();
+            return memory.look(1, 0, 100).map(drop);
+        }
+        std::thread::sleep(long);
+        memory.look(1, 0, 100).map(drop)
+    });
+    assert_eq!(outcomes, [Ok(()), Ok(()), Ok(()), Ok(())]);
+}
+
+#[test]
 fn a_panic_ends_the_waits_for_a_turn() {
     let (told, seen) = std::sync::mpsc::channel();
     let told = std::sync::Mutex::new(told);

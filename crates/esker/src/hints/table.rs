@@ -2,7 +2,7 @@
 
 use super::{
     Automatic, ChunkFiles, ChunkRefs, DIRECT, DIRECT_READ, FileStriping, Hints, Layout, LogFiles,
-    Rewrite, Switch, WINDOW, WhereIndexed,
+    NODE_MEMORY, Rewrite, Switch, WINDOW, WhereIndexed,
 };
 
 /// One hint: how its value is set and told.
@@ -127,6 +127,21 @@ pub(super) const TABLE: &[Hint] = &[
     default_hint!("cb_buffer_size", cb_buffer_size, WINDOW),
     optional_hint!("cb_nodes", cb_nodes),
     number_hint!("nc_num_aggrs_per_node", aggregators_per_node),
+    Hint {
+        name: "esker_node_memory",
+        set: |h, v| {
+            h.node_memory = match v.trim() {
+                "disable" => 0,
+                "enable" => NODE_MEMORY,
+                other => positive(other)?,
+            };
+            Ok(())
+        },
+        get: |h| match h.node_memory {
+            0 => Some("disable".to_string()),
+            bytes => Some(bytes.to_string()),
+        },
+    },
     optional_hint!("striping_unit", striping_unit),
     optional_hint!("striping_factor", striping_factor),
     choice_hint!(

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use esker::{
-    Communicator, CreateOptions, Dataset, DimLen, ExternalType, Requests, Selection, VarId,
+    Communicator, CreateOptions, Dataset, DimLen, ExternalType, Hints, Requests, Selection, VarId,
 };
 use esker_comm::{Counted, Traffic};
 use esker_store::MemoryStore;
@@ -23,11 +23,18 @@ struct Counting {
 }
 
 impl Counting {
-    fn new(comm: Arc<dyn Communicator>, store: Arc<MemoryStore>, chunks: bool) -> Counting {
+    fn new(
+        comm: Arc<dyn Communicator>,
+        store: Arc<MemoryStore>,
+        chunks: bool,
+        node_memory: &str,
+    ) -> Counting {
         let me = comm.rank() as u64;
         let counted = Counted::new(comm);
         let traffic = counted.traffic();
-        let options = CreateOptions::new().comm(Arc::new(counted)).store(store);
+        let mut hints = Hints::default();
+        hints.set("esker_node_memory", node_memory);
+        let options = CreateOptions::new().comm(Arc::new(counted)).store(store).hints(hints);
         let mut def = Dataset::create(Path::new("/run/counted.nc"), options).unwrap();
         let t = def.add_dim("t", DimLen::Unlimited).unwrap();
         let y = def.add_dim("y", DimLen::Fixed(SIDE)).unwrap();
@@ -68,10 +75,10 @@ impl Counting {
 
 /// The second time that each is written, when what is agreed on once is known: ordinary, chunked, and a new
 /// record of a chunked one, whose table has room for it.
-fn counted(chunks: bool) -> Vec<(u64, u64)> {
+fn counted(chunks: bool, node_memory: &'static str) -> Vec<(u64, u64)> {
     let store = Arc::new(MemoryStore::default());
     let all = on_ranks(RANKS, move |comm| {
-        let mut counting = Counting::new(comm, store.clone(), chunks);
+        let mut counting = Counting::new(comm, store.clone(), chunks, node_memory);
         let vars = counting.vars.len();
         for var in 0..vars {
             counting.calls(var, (var == 2).then_some(0));
@@ -87,13 +94,20 @@ fn counted(chunks: bool) -> Vec<(u64, u64)> {
 
 #[test]
 fn an_ordinary_variable_costs_the_same_beside_chunked_ones() {
-    assert_eq!(counted(false), [(3, 2)]);
-    assert_eq!(counted(true)[0], (3, 2));
+    assert_eq!(counted(false, "disable"), [(3, 2)]);
+    assert_eq!(counted(true, "disable")[0], (3, 2));
+}
+
+#[test]
+fn windows_in_node_memory_cost_no_collective_call() {
+    // What everyone has, and the outcome.
+    assert_eq!(counted(false, "enable"), [(2, 2)]);
+    assert_eq!(counted(true, "enable")[0], (2, 2));
 }
 
 #[test]
 fn a_chunked_variable_is_agreed_on_in_the_same_reduction() {
-    let calls = counted(true);
+    let calls = counted(true, "disable");
     let (write, read) = calls[1];
     assert!(write <= 6 && read <= 4, "{calls:?}");
     let (write, read) = calls[2];
@@ -104,7 +118,7 @@ fn a_chunked_variable_is_agreed_on_in_the_same_reduction() {
 fn a_wait_with_everything_in_it_makes_one_reduction_more_than_the_layouts_need() {
     let store = Arc::new(MemoryStore::default());
     on_ranks(RANKS, move |comm| {
-        let mut counting = Counting::new(comm, store.clone(), true);
+        let mut counting = Counting::new(comm, store.clone(), true, "disable");
         for var in 0..3 {
             counting.calls(var, (var == 2).then_some(0));
         }

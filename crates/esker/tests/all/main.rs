@@ -21,6 +21,7 @@ mod long_reads;
 mod many;
 mod model;
 mod mpi;
+mod node_memory;
 mod not_a_number;
 mod parallel;
 mod permissions;

@@ -195,6 +195,14 @@ pub(crate) fn random_hints(dice: &mut Dice, ranks: u64) -> Hints {
         hints.set("ind_wr_buffer_size", &(8 + dice.below(200)).to_string());
         hints.set("esker_sieve_hole", &(1 + dice.below(60)).to_string());
     }
+    // Memory of the node for two buffers of small windows, for one, or for none. What comes by chance later stays what it
+    // was before there was this hint.
+    let mut apart = Dice(dice.0 ^ 16);
+    match apart.below(4) {
+        0 => {}
+        1 => hints.set("esker_node_memory", "disable"),
+        _ => hints.set("esker_node_memory", &(4096 + apart.below(70_000)).to_string()),
+    }
     assert!(hints.warnings().is_empty(), "{:?}", hints.warnings());
     hints
 }
