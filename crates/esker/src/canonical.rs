@@ -86,8 +86,7 @@ impl Layout for Canonical {
             report.write_strategy = Strategy::Exchanged;
             let windows = Windows::new(&summary, hints, 1);
             let comm = &*ground.base.comm;
-            let exchange =
-                InWindows { comm, file, hints, windows, met: None, one_node: true };
+            let exchange = InWindows { comm, file, hints, windows, met: None, one_node: true };
             exchange.write(&plan, puts, &mut ground.buffers, report)?;
         } else {
             report.write_strategy = Strategy::Direct;

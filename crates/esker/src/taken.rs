@@ -173,13 +173,8 @@ impl Taken<'_> {
             for part in parts(&piece.comb) {
                 let values = &mut buffer[..part.bytes() as usize];
                 notes.pack(requests, (piece.request, element), values)?;
-                let mut at = (part.offset - base) as usize;
-                for run in values.chunks_exact(part.len as usize) {
-                    window.claim(at, run.len(), size as usize, |from, target| {
-                        target.copy_from_slice(&run[from..from + target.len()]);
-                    });
-                    at += part.step as usize;
-                }
+                let runs = (part.len as usize, part.step as usize);
+                window.lay_runs((part.offset - base) as usize, runs, size as usize, values);
                 element += part.bytes() / size;
             }
         }

@@ -63,6 +63,7 @@ impl Claims<'_> {
         }
     }
 
+    #[inline]
     fn enter_block(&self, block: usize) -> Taken {
         let state = &self.blocks[block];
         let mut found = state.load(Ordering::Relaxed);
@@ -102,6 +103,24 @@ impl Claims<'_> {
             place = next;
         }
         None
+    }
+
+    /// Claims bytes of one word, if nobody has any of them; all or none.
+    #[inline]
+    pub(super) fn claim_word(&self, word: usize, mask: u64) -> bool {
+        if !matches!(self.enter_block(word / (BLOCK / WORD)), Taken::ByBits) {
+            return false;
+        }
+        let bits = &self.bits[word];
+        let mut found = bits.load(Ordering::Relaxed);
+        while found & mask == 0 {
+            let new = found | mask;
+            match bits.compare_exchange_weak(found, new, Ordering::Relaxed, Ordering::Relaxed) {
+                Ok(_) => return true,
+                Err(now) => found = now,
+            }
+        }
+        false
     }
 
     /// Marks `at..end` as wanted, by whomever else it is, too.
@@ -159,7 +178,7 @@ enum Taken {
 }
 
 /// The bits `from..to` of a word.
-fn mask(from: usize, to: usize) -> u64 {
+pub(super) fn mask(from: usize, to: usize) -> u64 {
     below(to) & !below(from)
 }
 

@@ -51,7 +51,8 @@ pub(crate) fn share(
         // Those of another namespace cannot be seen, and are not looked for.
         .filter(|(_, process)| is_there(*process))
         .collect();
-    let gone = Box::new(move |times, awaited: &dyn Fn(usize) -> bool| miss(&others, times, awaited));
+    let gone =
+        Box::new(move |times, awaited: &dyn Fn(usize) -> bool| miss(&others, times, awaited));
     let watch = Watch { map: map.clone(), gone };
     let memory = NodeMemory::new(map, stages, comm.rank(), comm.size(), watch);
     Ok(memory.ok_or_else(|| NoNodeMemory("too many ranks".into())))

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
-use super::claims::{Claimed, Claims};
+use super::claims::{Claimed, Claims, mask};
 use super::wait::Counter;
 use super::{BLOCK, Finished, Inner, Mine, NodeMemory, WORD, head};
 use crate::{CommError, Result};
@@ -171,11 +171,7 @@ impl Buffer {
     }
 
     /// Waits until all ranks have finished something of the turn that is open.
-    fn wait_for_all(
-        &self,
-        counter: &Counter,
-        of: impl Fn(&Finished) -> &AtomicU32,
-    ) -> Result<()> {
+    fn wait_for_all(&self, counter: &Counter, of: impl Fn(&Finished) -> &AtomicU32) -> Result<()> {
         let inner = self.inner();
         let turn = self.counters().open.get();
         let awaited = |rank: usize| of(&self.finished()[rank]).load(Ordering::Acquire) != turn;
@@ -291,6 +287,49 @@ impl Laying {
         outcome.unwrap_or_else(|never| match never {});
     }
 
+    /// Claims runs of `len` bytes from `at` on, one every `step`, of elements of `size` bytes, and puts `values` there, which
+    /// are as many runs as there are whole ones of; what another rank has stays.
+    ///
+    /// # Panics
+    ///
+    /// If that is not within the bytes that are used in the turn, or runs overlap.
+    #[allow(unsafe_code)]
+    pub fn lay_runs(&mut self, at: usize, (len, step): (usize, usize), size: usize, values: &[u8]) {
+        let runs = values.len() / len.max(1);
+        let span = runs.checked_sub(1).and_then(|last| last.checked_mul(step)?.checked_add(len));
+        let end = span.map_or(at, |span| at.saturating_add(span));
+        assert!(
+            end <= self.buffer.len && len > 0 && (step >= len || runs < 2),
+            "{at}, {len}, {step}"
+        );
+        let (mut run, mut place) = (0, at);
+        while run < runs {
+            // All that lie in one word of the bits are claimed at once.
+            let word = place / WORD;
+            let (mut bits, mut last, mut next) = (0, run, place);
+            while last < runs && next + len <= (word + 1) * WORD {
+                bits |= mask(next % WORD, next % WORD + len);
+                (last, next) = (last + 1, next + step);
+            }
+            if last > run && self.buffer.claims().claim_word(word, bits) {
+                for (n, value) in values[run * len..last * len].chunks_exact(len).enumerate() {
+                    // SAFETY: within the buffer's bytes, by the assertion; each run was claimed by this call, as in `try_claim`.
+                    unsafe { put(value, self.buffer.bytes().add(place + n * step)) };
+                }
+            } else {
+                // It reaches into another word, or some of it is another rank's.
+                last = last.max(run + 1);
+                for n in run..last {
+                    let (at, value) = (at + n * step, &values[n * len..(n + 1) * len]);
+                    self.claim(at, len, size, |from, out| {
+                        out.copy_from_slice(&value[from..from + out.len()]);
+                    });
+                }
+            }
+            (run, place) = (last, at + last * step);
+        }
+    }
+
     /// Says that this rank wants the bytes `at..at + len`. A turn in which ranks want bytes is not one in which they lay some.
     ///
     /// # Panics
@@ -311,6 +350,24 @@ impl Laying {
         self.finished = true;
         self.buffer.finish(self.buffer.counters().arrived, |rank| &rank.laid);
         Ok(())
+    }
+}
+
+/// Copies a short run.
+///
+/// # Safety
+///
+/// `to` has room for it, and nobody else uses that.
+#[allow(unsafe_code)]
+#[inline]
+unsafe fn put(run: &[u8], to: *mut u8) {
+    // SAFETY: the caller's. Lengths that the compiler knows are one instruction.
+    unsafe {
+        match run.len() {
+            4 => std::ptr::copy_nonoverlapping(run.as_ptr(), to, 4),
+            8 => std::ptr::copy_nonoverlapping(run.as_ptr(), to, 8),
+            len => std::ptr::copy_nonoverlapping(run.as_ptr(), to, len),
+        }
     }
 }
 

@@ -69,6 +69,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("a duplicate does not interfere", groups::duplicate_does_not_interfere),
     ("node memory: what ranks lay is whole at its owner", node::what_is_laid),
     ("node memory: an element of several ranks is one's", node::overlaps),
+    ("node memory: runs of a pattern go between and upon those of others", node::runs_of_a_pattern),
     ("node memory: what is wanted is shown to all", node::what_is_wanted),
     ("node memory: misuse is an error and does no harm", node::misuse),
     ("two threads of a rank use a communicator each", groups::threads_with_duplicates),

@@ -101,6 +101,45 @@ pub(super) fn overlaps(t: &mut Trial<'_>) -> Result<(), Failure> {
     Ok(())
 }
 
+pub(super) fn runs_of_a_pattern(t: &mut Trial<'_>) -> Result<(), Failure> {
+    let size = [1, 2, 4, 8][t.shared.below(4)];
+    let (elements, step) = (1 + t.shared.below(5), 1 + t.shared.below(40));
+    let (len, step) = (elements * size, (elements + step) * size);
+    let bytes = 20_000;
+    let (node, memory) = memory(t, bytes)?;
+    memory.open(0, 0)?;
+    // Runs of all ranks, from elements that differ: some in other ranks' gaps, some upon other ranks' runs.
+    let begins: Vec<usize> = (0..node.size()).map(|_| 3 + size * t.shared.below(200)).collect();
+    let runs = |rank: usize| (bytes - begins[rank] - len) / step;
+    let mut laying = memory.lay(0, 0, bytes)?;
+    let me = node.rank();
+    let values = vec![1 + me as u8; runs(me) * len];
+    laying.lay_runs(begins[me], (len, step), size, &values);
+    laying.finish()?;
+    if me == 0 {
+        let mut expected = vec![Vec::new(); bytes];
+        for rank in 0..node.size() {
+            let starts = (0..runs(rank)).map(|n| begins[rank] + n * step);
+            starts.flat_map(|at| at..at + len).for_each(|at| expected[at].push(1 + rank as u8));
+        }
+        let mut whole = memory.take(0, 0, bytes)?;
+        let (found, bits) = whole.parts();
+        let is_known = |at: usize| bits[at / 64] >> (at % 64) & 1 == 1;
+        let right = |at: usize| match expected[at].is_empty() {
+            true => !is_known(at),
+            // An element is one rank's.
+            false => {
+                is_known(at) && expected[at].contains(&found[at]) && {
+                    let first = at - (at - 3) % size;
+                    found[first] == found[at]
+                }
+            }
+        };
+        same!((0..bytes).find(|at| !right(*at)), None, "the first wrong byte, {len} of {step}");
+    }
+    Ok(())
+}
+
 pub(super) fn what_is_wanted(t: &mut Trial<'_>) -> Result<(), Failure> {
     let bytes = 1 + t.shared.below(20_000);
     let (node, memory) = memory(t, bytes)?;

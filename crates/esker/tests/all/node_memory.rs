@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use esker::{
-    Communicator, CreateOptions, Dataset, DimLen, Error, ExternalType, Hints, Requests, Road, Selection,
-    Strategy,
+    Communicator, CreateOptions, Dataset, DimLen, Error, ExternalType, Hints, Requests, Road,
+    Selection, Strategy,
 };
 use esker_comm::ThreadWorld;
 use esker_store::{MemoryStore, Store};
