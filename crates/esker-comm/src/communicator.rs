@@ -88,6 +88,12 @@ pub trait Communicator: Send + Sync + Debug {
     fn node_memory(&self, stages: &Stages)
     -> Result<std::result::Result<NodeMemory, NoNodeMemory>>;
 
+    /// Whether its sparse exchanges gather what goes to another node, so that they are the better way for many short
+    /// messages whose receivers know of them.
+    fn gathers_by_node(&self) -> bool {
+        false
+    }
+
     /// Whether threads of a rank may use communicators of their own at the same time, each as if
     /// it were alone. Not where one of them would keep the others out while it waits.
     fn may_use_threads(&self) -> bool {

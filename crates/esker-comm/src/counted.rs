@@ -89,6 +89,10 @@ impl Communicator for Counted {
         self.inner.size()
     }
 
+    fn gathers_by_node(&self) -> bool {
+        self.inner.gathers_by_node()
+    }
+
     fn may_use_threads(&self) -> bool {
         self.inner.may_use_threads()
     }

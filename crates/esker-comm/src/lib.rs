@@ -41,12 +41,13 @@
 //! communicator, whoever waits for it gets a [`CommError`]; an MPI process that dies is the
 //! business of its `mpiexec`, which ends the others.
 //!
-//! [`Counted`] wraps a communicator and counts what goes through it. The hidden module `suite`
+//! [`ByNode`] gathers what a node's ranks send to another node; [`Counted`] wraps a communicator and counts what goes through it. The hidden module `suite`
 //! is the test that every implementation passes.
 
 #![deny(unsafe_code)]
 
 mod auto;
+mod by_node;
 mod checks;
 mod communicator;
 mod counted;
@@ -64,6 +65,7 @@ pub mod suite;
 mod threads;
 
 pub use auto::auto;
+pub use by_node::ByNode;
 pub use communicator::{Communicator, ReduceOp, Reduction};
 pub use counted::{Counted, Traffic};
 pub use error::{CommError, Result};

@@ -6,13 +6,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use esker_comm::{Communicator, CommunicatorExt, Message};
+use esker_comm::{ByNode, Communicator, CommunicatorExt, Message};
 use esker_format::{Alignment, DecodeError, Decoded, Fault, Header, HeaderJournal, HeaderState};
 use esker_store::{Access, File, Store, StoreError};
 
 use crate::common::{Common, same_everywhere};
 use crate::error::{Error, Result};
-use crate::hints::{Hints, Switch};
+use crate::hints::{Automatic, Hints, Switch};
 use crate::journal::{journal_path, read_journal};
 use crate::layout::Room;
 use crate::options::FillMode;
@@ -48,6 +48,24 @@ pub(crate) struct Base {
     process: u32,
 }
 
+/// From so many ranks on messages are gathered by node: fewer send each other few. No network was at hand to measure it on.
+const MANY: usize = 512;
+
+/// The same ranks, whose messages to other nodes are gathered where that is wanted. Collective.
+fn gathering(comm: Arc<dyn Communicator>, hints: &Hints) -> Result<Arc<dyn Communicator>> {
+    let wanted = match hints.gather_nodes {
+        Automatic::Automatic => comm.size() >= MANY,
+        Automatic::Enable => comm.size() > 1,
+        Automatic::Disable => false,
+    };
+    // It is one communicator more for the dataset.
+    if !wanted || !comm.all(comm.may_duplicate())? {
+        return Ok(comm);
+    }
+    let by_node = ByNode::new(comm.clone())?;
+    Ok(if by_node.nodes() > 1 { Arc::new(by_node) } else { comm })
+}
+
 impl Base {
     /// Rank 0's of what must be the same everywhere. Collective.
     pub(crate) fn new(
@@ -58,6 +76,7 @@ impl Base {
         let same = same_everywhere(&*comm, own)?;
         let Common { path, hints, align, fill, fill_grown, short_file, writable } = same;
         let (raw, blobs) = (false, false);
+        let comm = gathering(comm, &hints)?;
         Ok(Base {
             store,
             comm,

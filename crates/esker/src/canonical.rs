@@ -86,7 +86,8 @@ impl Layout for Canonical {
             report.write_strategy = Strategy::Exchanged;
             let windows = Windows::new(&summary, hints, 1);
             let comm = &*ground.base.comm;
-            let exchange = InWindows { comm, file, hints, windows, met: None, one_node: true };
+            let (machine, met) = (ground.machine()?, None);
+            let exchange = InWindows { comm, file, hints, windows, machine, met };
             exchange.write(&plan, puts, &mut ground.buffers, report)?;
         } else {
             report.write_strategy = Strategy::Direct;
@@ -252,8 +253,7 @@ impl Ground {
         let machine = self.machine()?;
         let aggregators = strategy::aggregators(ranks, machine, hints);
         let windows = Windows::new(together, hints, aggregators as u64);
-        let one_node = machine.nodes == 1;
-        Ok(InWindows { comm, file, hints, windows, met: None, one_node })
+        Ok(InWindows { comm, file, hints, windows, machine, met: None })
     }
 }
 

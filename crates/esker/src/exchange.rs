@@ -40,8 +40,15 @@ pub(crate) trait Units {
     /// Whether units of later rounds lie behind those of earlier ones, so that one sweep serves all rounds.
     const ASCEND: bool;
 
-    /// Whether every rank reaches all units itself, as their owners do, so that nothing has to be sent.
-    const NEAR: bool = false;
+    /// Whether this rank, which is `me`, reaches a unit itself, as its owner does, so that nothing of it has to be sent.
+    fn reaches(&self, unit: &Unit, me: usize) -> bool {
+        unit.owner == me
+    }
+
+    /// Whether every rank reaches all units; the same on all of them.
+    fn all_reached(&self) -> bool {
+        false
+    }
 
     /// The next round, if there is one. Collective.
     fn next_round(&mut self, comm: &dyn Communicator, sweep: &Sweep<'_, '_>)
@@ -128,13 +135,13 @@ pub(crate) fn write<S: Sink>(
         let (clock, waited) = (Instant::now(), with.report.phases.exchange);
         let list = units.of_round(round);
         let mut room: BTreeMap<usize, usize> = BTreeMap::new();
-        for unit in list.iter().filter(|unit| unit.owner != me && unit.bytes > 0) {
+        for unit in list.iter().filter(|unit| unit.bytes > 0 && !units.reaches(unit, me)) {
             // Lists of runs are seldom more than an eighth of the values.
             *room.entry(unit.owner).or_default() += (unit.bytes + unit.bytes / 8 + 64) as usize;
         }
         let mut packets: BTreeMap<usize, Packet> = BTreeMap::new();
         for unit in &list {
-            if unit.owner == me || S::NEAR {
+            if units.reaches(unit, me) {
                 units.own(unit, &mut sweep, with)?;
                 continue;
             }
@@ -153,12 +160,12 @@ pub(crate) fn write<S: Sink>(
         let held: u64 = packets.values().map(|packet| packet.len() as u64).sum();
         let waited = with.report.phases.exchange - waited;
         with.report.phases.convert += clock.elapsed().saturating_sub(waited);
-        let came = deliver::<S>(comm, packets, with.report)?;
+        let came = deliver(comm, &*units, packets, with.report)?;
         let arrived: u64 = came.iter().map(|(_, message)| message.len() as u64).sum();
         let memory = held + arrived + units.memory() + sweep.memory();
         with.report.peak_memory = with.report.peak_memory.max(memory);
         let came = came.into_iter().map(|(_, message)| message).collect();
-        let others = list.iter().filter(|unit| unit.owner != me).count();
+        let others = list.iter().filter(|unit| !units.reaches(unit, me)).count();
         for message in units.put(round, came, with.report)? {
             if pool.len() < others {
                 pool.push(message.into_vec());
@@ -186,7 +193,7 @@ pub(crate) fn read<S: Source>(
         let (mut own, mut away) = (Vec::new(), Vec::new());
         let mut packets: BTreeMap<usize, Packet> = BTreeMap::new();
         for unit in units.of_round(round) {
-            let reached = unit.owner == me || S::NEAR;
+            let reached = units.reaches(&unit, me);
             if reached && !S::BY_RUNS {
                 own.push(Wanted { unit, list: None, whole: true });
                 continue;
@@ -207,7 +214,7 @@ pub(crate) fn read<S: Source>(
             away.push(Wanted { unit, list: kept.then(|| taken.into_owned()), whole });
         }
         report.phases.convert += clock.elapsed();
-        let asked = deliver::<S>(comm, packets, report)?;
+        let asked = deliver(comm, &*units, packets, report)?;
         let mut answers = Vec::with_capacity(asked.len());
         for (rank, message) in &asked {
             answers.push(Answer::to(*rank, message).ok_or(Error::Garbled)?);
@@ -237,13 +244,31 @@ pub(crate) fn read<S: Source>(
         })?;
         let memory = units.memory() + lists + sweep.memory() + again.memory();
         report.peak_memory = report.peak_memory.max(memory);
-        for answer in answers {
-            answer.send(comm, &mut sends, report)?;
-        }
-        collect(comm, &away, plan, requests, report)?;
+        let replies = answer_all(comm, answers, &mut sends, report)?;
+        collect(comm, &away, replies, plan, requests, report)?;
         Sending::wait_all(sends)?;
     }
     Ok(())
+}
+
+/// Sends the pieces that others have asked for. Gives what this rank has asked for, by owner, where everyone's go together.
+fn answer_all(
+    comm: &dyn Communicator,
+    answers: Vec<Answer<'_>>,
+    sends: &mut Vec<Sending>,
+    report: &mut Report,
+) -> Result<Option<BTreeMap<usize, Message>>> {
+    let mut replies = Vec::new();
+    for answer in answers {
+        replies.extend(answer.reply(report)?);
+    }
+    if comm.gathers_by_node() {
+        return Ok(Some(swap(comm, replies, report)?.into_iter().collect()));
+    }
+    for (rank, reply) in replies {
+        send(comm, rank, reply, sends, report)?;
+    }
+    Ok(None)
 }
 
 /// What this rank wants of a unit.
@@ -273,6 +298,7 @@ impl Wanted {
 fn collect(
     comm: &dyn Communicator,
     away: &[Wanted],
+    mut replies: Option<BTreeMap<usize, Message>>,
     plan: &Plan<'_>,
     requests: &mut [Request<'_>],
     report: &mut Report,
@@ -294,7 +320,10 @@ fn collect(
     }
     for (owner, lists) in pieces {
         let total = lists.iter().map(|taken| taken.union_len()).sum();
-        let reply = receive(comm, owner, total, report)?;
+        let reply = match &mut replies {
+            Some(replies) => replies.remove(&owner).ok_or(Error::Garbled)?,
+            None => receive(comm, owner, total, report)?,
+        };
         let clock = Instant::now();
         let mut rest = &reply[..];
         for taken in lists {
@@ -382,21 +411,13 @@ impl<'m> Answer<'m> {
         Ok(())
     }
 
-    /// Sends the pieces.
-    fn send(
-        self,
-        comm: &dyn Communicator,
-        sends: &mut Vec<Sending>,
-        report: &mut Report,
-    ) -> Result<()> {
+    /// The pieces, if there are some, and who gets them.
+    fn reply(self, report: &mut Report) -> Result<Option<(usize, Message)>> {
         if self.next < self.sections.len() {
             return Err(Error::Garbled);
         }
-        if self.pieces.is_empty() {
-            return Ok(());
-        }
         report.copied += self.pieces.len() as u64;
-        send(comm, self.rank, Message::from(self.pieces), sends, report)
+        Ok((!self.pieces.is_empty()).then(|| (self.rank, Message::from(self.pieces))))
     }
 }
 
@@ -426,24 +447,31 @@ fn send(
     Ok(())
 }
 
-/// Sends packets; gives what came, in the order of ranks, so that what several ranks write is the same every time.
-/// Collective.
-fn deliver<U: Units>(
+/// Sends packets; gives what came. Collective.
+fn deliver(
     comm: &dyn Communicator,
+    units: &impl Units,
     packets: BTreeMap<usize, Packet>,
     report: &mut Report,
 ) -> Result<Vec<(usize, Message)>> {
-    if comm.size() == 1 || U::NEAR {
+    if comm.size() == 1 || units.all_reached() {
         return Ok(Vec::new());
     }
-    let messages: Vec<(usize, Message)> =
-        packets.into_iter().map(|(rank, packet)| (rank, Message::from(packet.finish()))).collect();
+    let messages = packets.into_iter().map(|(rank, packet)| (rank, Message::from(packet.finish())));
+    swap(comm, messages.collect(), report)
+}
+
+/// Sends messages to ranks that need not know of them; gives what came, in the order of ranks. Collective.
+fn swap(
+    comm: &dyn Communicator,
+    messages: Vec<(usize, Message)>,
+    report: &mut Report,
+) -> Result<Vec<(usize, Message)>> {
     report.messages += messages.len() as u64;
     report.message_bytes += messages.iter().map(|(_, message)| message.len() as u64).sum::<u64>();
     let clock = Instant::now();
-    let mut came = comm.sparse_exchange(messages)?;
+    let came = comm.sparse_exchange(messages)?;
     report.phases.exchange += clock.elapsed();
-    came.sort_by_key(|(rank, _)| *rank);
     Ok(came)
 }
 

@@ -129,6 +129,8 @@ pub struct Hints {
     pub(crate) aggregators_per_node: u64,
     /// `esker_node_memory`: bytes of memory that the ranks of a node share for windows, at most; 0 for none.
     pub(crate) node_memory: u64,
+    /// `esker_gather_nodes`: whether messages of a node's ranks to another node go as one; by default where ranks are many.
+    pub(crate) gather_nodes: Automatic,
     /// `striping_unit`: windows begin at multiples of this; by default of the file's own block
     /// (a stripe of Lustre, a page of a local disk).
     pub(crate) striping_unit: Option<u64>,
@@ -235,6 +237,7 @@ impl Default for Hints {
             cb_nodes: None,
             aggregators_per_node: 0,
             node_memory: NODE_MEMORY,
+            gather_nodes: Automatic::Automatic,
             striping_unit: None,
             striping_factor: None,
             file_striping: FileStriping::Auto,

@@ -23,13 +23,13 @@ pub enum Road {
     /// There was none, or one rank.
     #[default]
     Nothing,
-    /// By messages: the hint `esker_node_memory` says so, or the ranks are on several nodes.
+    /// By messages: the hint `esker_node_memory` says so, or this rank's node has no other ranks, or none that own windows.
     Messages,
     /// By messages, because the windows of all aggregators need more memory than the hint allows.
     HintTooSmall,
     /// By messages, because the system has refused memory that ranks share.
     Refused,
-    /// Straight into windows in memory that the ranks of the node share.
+    /// Straight into windows in memory that the ranks of the node share; by messages to other nodes.
     NodeMemory,
 }
 

@@ -10,7 +10,6 @@ use crate::error::{Error, Result};
 use crate::notes::Notes;
 use crate::plan::{CombPiece, Piece};
 use crate::request::Request;
-use crate::window::Window;
 use crate::wire::RunList;
 
 /// The pieces of a stretch, in file order: as combs where short runs lie regularly and for themselves,
@@ -103,40 +102,9 @@ impl Taken<'_> {
         }
     }
 
-    /// Lays the requests' values into a window.
-    pub(crate) fn lay(
-        &self,
-        window: &mut Window,
-        requests: &[Request<'_>],
-        notes: &mut Notes,
-    ) -> Result<()> {
-        let combs = match self {
-            Taken::Pieces(pieces) => {
-                for piece in pieces.iter() {
-                    let target = window.lay(piece.offset, piece.len);
-                    notes.pack(requests, (piece.request, piece.element), target)?;
-                }
-                return Ok(());
-            }
-            Taken::Combs(combs) => combs,
-        };
-        let mut buffer = [0; AT_ONCE];
-        for piece in combs.iter() {
-            let size = requests[piece.request as usize].memory.sides.external.size();
-            let mut element = piece.element;
-            for part in parts(&piece.comb) {
-                let values = &mut buffer[..part.bytes() as usize];
-                notes.pack(requests, (piece.request, element), values)?;
-                part.scatter(values, window.lay_comb(&part));
-                element += part.bytes() / size;
-            }
-        }
-        Ok(())
-    }
-
-    /// The same into a window that ranks share, which begins at `base`: what another rank has laid there stays. Values that go
+    /// Lays the requests' values into a window, which begins at `base`: what another rank has laid there stays. Values that go
     /// nowhere for that are converted all the same, because one that does not fit is an error of its rank.
-    pub(crate) fn claim(
+    pub(crate) fn lay(
         &self,
         window: &mut Laying,
         base: u64,

@@ -1,24 +1,28 @@
-//! Windows of the file as units: each aggregator owns one in every round, two-phase as ROMIO does it.
+//! The exchange over windows: the file is cut into windows, each aggregator has one in a round, gets everyone's pieces of
+//! it, and writes or reads it with few calls.
+//!
+//! Windows lie in memory ([`crate::reach`]) that an aggregator shares with the other ranks of its node, or has for itself.
+//! Who reaches a window converts straight into it; what the others have of it comes by message, and is laid upon that.
 
 use std::cell::Cell;
 use std::mem;
 use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
-use esker_comm::{Communicator, Message};
+use esker_comm::{Communicator, Laying, Message};
 use esker_store::File;
 
 use crate::comb::Comb;
 use crate::error::{Error, Result};
 use crate::exchange::{self, Got, Sink, Source, Unit, Units, With};
+use crate::gathered;
 use crate::hints::{Automatic, Hints};
-use crate::near::{Looking, Near, Sharing};
 use crate::notes::Notes;
 use crate::plan::{Overlap, Plan, Sweep};
+use crate::reach::{Place, Reach, Turns};
 use crate::report::{Report, Tally};
 use crate::request::Request;
-use crate::rounds::Rounds;
-use crate::strategy::{Windows, aggregator_number, aggregator_rank};
+use crate::strategy::{Machine, Windows};
 use crate::window::{AT_ONCE, Window};
 use crate::wire;
 
@@ -28,22 +32,19 @@ pub(crate) struct InWindows<'e> {
     pub(crate) file: &'e dyn File,
     pub(crate) hints: &'e Hints,
     pub(crate) windows: Windows,
+    pub(crate) machine: Machine,
     /// Told when ranks write the same bytes, if somebody wants to know.
     pub(crate) met: Option<&'e Cell<bool>>,
-    /// Whether all ranks are on one node.
-    pub(crate) one_node: bool,
 }
 
-/// The windows that an owner fills and writes in turn, kept from call to call: fresh memory
-/// costs as much as the copy into it.
+/// What is kept from call to call: fresh memory costs as much as the copy into it.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
-    filling: Window,
-    spare: Window,
+    reach: Reach,
+    /// What the file has where something was laid.
+    there: Vec<u8>,
     /// Messages that came and are empty now, for those to be sent.
     messages: Vec<Vec<u8>>,
-    /// Windows that all ranks of the node reach.
-    near: Near,
 }
 
 impl InWindows<'_> {
@@ -55,69 +56,29 @@ impl InWindows<'_> {
         buffers: &mut Buffers,
         report: &mut Report,
     ) -> Result<()> {
+        let Buffers { reach, there, messages } = buffers;
         let mut notes = Notes::default();
-        let (near, road) = self.near(&mut buffers.near)?;
-        report.road = road;
-        let moved = match near {
-            Some(near) => self.write_near(plan, (requests, &mut notes), near, report),
-            None => self.write_by_messages(plan, (requests, &mut notes), buffers, report),
-        };
+        let shared: &[Request<'_>] = requests;
+        report.aggregators = self.windows.aggregators;
+        report.road = reach.prepare(self)?;
+        let moved = thread::scope(|scope| {
+            let sieve = self.hints.ds_write != Automatic::Disable;
+            let (turns, file, met) = (Turns::new(self, reach), self.file, self.met);
+            let (waits, writing, failed) = (false, None, None);
+            let mut sink =
+                Filling { turns, file, sieve, met, scope, there, waits, writing, failed };
+            let mut with = With { puts: shared, notes: &mut notes, report };
+            exchange::write(self.comm, plan, &mut sink, messages, &mut with)?;
+            sink.finish_write(report);
+            report.rounds += sink.turns.rounds();
+            Ok::<_, Error>(sink.failed)
+        });
         if moved.is_err() {
-            buffers.near.leave();
+            reach.leave();
         }
         let failed = moved?;
         notes.tell(requests);
-        report.aggregators = self.windows.aggregators;
         failed.map_or(Ok(()), Err)
-    }
-
-    /// Through windows in memory that the ranks share; gives what went wrong with this rank's own.
-    fn write_near(
-        &self,
-        plan: &Plan<'_>,
-        (puts, notes): (&[Request<'_>], &mut Notes),
-        near: &mut Near,
-        report: &mut Report,
-    ) -> Result<Option<Error>> {
-        thread::scope(|scope| {
-            let sieve = self.hints.ds_write != Automatic::Disable;
-            let mut sink = Sharing::new(self, near, sieve, scope).ok_or(Error::Garbled)?;
-            let mut with = With { puts, notes, report };
-            exchange::write(self.comm, plan, &mut sink, &mut Vec::new(), &mut with)?;
-            let (rounds, failed) = sink.end(report);
-            report.rounds += rounds;
-            Ok(failed)
-        })
-    }
-
-    /// Through messages to the owners of windows; gives the same.
-    fn write_by_messages(
-        &self,
-        plan: &Plan<'_>,
-        (puts, notes): (&[Request<'_>], &mut Notes),
-        buffers: &mut Buffers,
-        report: &mut Report,
-    ) -> Result<Option<Error>> {
-        let Buffers { filling, spare, messages, .. } = buffers;
-        thread::scope(|scope| {
-            let mut sink = Filling {
-                cut: Cut::new(self),
-                file: self.file,
-                sieve: self.hints.ds_write != Automatic::Disable,
-                met: self.met,
-                scope,
-                window: filling,
-                spare,
-                waits: false,
-                writing: None,
-                failed: None,
-            };
-            let mut with = With { puts, notes, report };
-            exchange::write(self.comm, plan, &mut sink, messages, &mut with)?;
-            sink.finish_write(report);
-            report.rounds += sink.cut.rounds.made;
-            Ok(sink.failed)
-        })
     }
 
     /// Reads every rank's pieces. Gives where the file ended too early, if it did. Collective.
@@ -128,79 +89,36 @@ impl InWindows<'_> {
         buffers: &mut Buffers,
         report: &mut Report,
     ) -> Result<Option<u64>> {
+        let Buffers { reach, there, .. } = buffers;
         let hole = if self.hints.ds_read == Automatic::Disable { 0 } else { self.hints.sieve_hole };
-        let (near, road) = self.near(&mut buffers.near)?;
-        report.road = road;
         report.aggregators = self.windows.aggregators;
-        if let Some(near) = near {
-            let mut source = Looking::new(self, near, hole).ok_or(Error::Garbled)?;
-            let read = exchange::read(self.comm, plan, &mut source, requests, report);
-            report.rounds += source.rounds();
-            let (failed, short) = (source.failed.take(), source.short);
-            drop(source);
-            if read.is_err() {
-                buffers.near.leave();
-            }
-            return read.and(failed.map_or(Ok(short), Err));
+        report.road = reach.prepare(self)?;
+        let (turns, file, wants) = (Turns::new(self, reach), self.file, Vec::new());
+        let mut source = Fetching { turns, file, hole, there, wants, failed: None, short: None };
+        let read = exchange::read(self.comm, plan, &mut source, requests, report);
+        report.rounds += source.turns.rounds();
+        let Fetching { failed, short, .. } = source;
+        if read.is_err() {
+            reach.leave();
         }
-        let mut source = Fetching {
-            cut: Cut::new(self),
-            file: self.file,
-            hole,
-            window: &mut buffers.filling,
-            failed: None,
-            short: None,
-        };
-        exchange::read(self.comm, plan, &mut source, requests, report)?;
-        report.rounds += source.cut.rounds.made;
-        source.failed.map_or(Ok(source.short), Err)
-    }
-}
-
-/// How the file is cut, as this rank sees it.
-pub(crate) struct Cut {
-    pub(crate) windows: Windows,
-    pub(crate) rounds: Rounds,
-    ranks: usize,
-    me: usize,
-    /// The number of this rank among the aggregators, if it is one.
-    pub(crate) mine: Option<u64>,
-}
-
-impl Cut {
-    pub(crate) fn new(of: &InWindows<'_>) -> Cut {
-        let (me, ranks, windows) = (of.comm.rank(), of.comm.size(), of.windows);
-        let mine = aggregator_number(me, windows.aggregators as usize, ranks);
-        Cut { windows, rounds: Rounds::new(windows), ranks, me, mine: mine.map(|n| n as u64) }
-    }
-
-    /// The windows of a round; the own one is made empty.
-    fn of_round(&self, round: u64, own: &mut Window) -> Vec<Unit> {
-        let count = self.windows.aggregators;
-        let unit = |aggregator: u64| {
-            let range = self.windows.window(round, aggregator);
-            let owner = aggregator_rank(aggregator as usize, count as usize, self.ranks);
-            if owner == self.me {
-                own.reset(range.start, range.end - range.start);
-            }
-            Unit { owner, start: range.start, end: range.end, bytes: 0 }
-        };
-        (0..count).map(unit).filter(|unit| unit.start < unit.end).collect()
+        read.and(failed.map_or(Ok(short), Err))
     }
 }
 
 /// A window on its way to the store.
-type Writing<'s> = ScopedJoinHandle<'s, (Window, Result<()>, Tally, Duration)>;
+type Writing<'s> = ScopedJoinHandle<'s, Written>;
+
+/// What came of a window that was written: memory for the next, the outcome, and what it took.
+type Written = (Vec<u8>, Result<()>, Tally, Duration);
 
 /// Windows that are filled and written.
-struct Filling<'s, 'e, 'w> {
-    cut: Cut,
+struct Filling<'s, 'e, 'b> {
+    turns: Turns<'b>,
     file: &'e dyn File,
     sieve: bool,
-    met: Option<&'w Cell<bool>>,
+    met: Option<&'e Cell<bool>>,
     scope: &'s Scope<'s, 'e>,
-    window: &'w mut Window,
-    spare: &'w mut Window,
+    there: &'b mut Vec<u8>,
     /// What the last write of a window told about the store.
     waits: bool,
     writing: Option<Writing<'s>>,
@@ -210,20 +128,28 @@ struct Filling<'s, 'e, 'w> {
 impl Units for Filling<'_, '_, '_> {
     const ASCEND: bool = true;
 
+    fn reaches(&self, unit: &Unit, _: usize) -> bool {
+        self.turns.place_of(unit.start).is_some()
+    }
+
+    fn all_reached(&self) -> bool {
+        self.turns.all_reached
+    }
+
     fn next_round(
         &mut self,
         comm: &dyn Communicator,
         sweep: &Sweep<'_, '_>,
     ) -> Result<Option<u64>> {
-        self.cut.rounds.next(comm, sweep)
+        self.turns.next_round(comm, sweep)
     }
 
-    fn of_round(&mut self, round: u64) -> Vec<Unit> {
-        self.cut.of_round(round, self.window)
+    fn of_round(&mut self, _: u64) -> Vec<Unit> {
+        self.turns.units()
     }
 
     fn memory(&self) -> u64 {
-        self.window.memory() + self.spare.memory()
+        self.turns.memory() + self.there.len() as u64
     }
 }
 
@@ -234,73 +160,111 @@ impl Sink for Filling<'_, '_, '_> {
         sweep: &mut Sweep<'_, '_>,
         with: &mut With<'_, '_>,
     ) -> Result<()> {
+        let place = self.turns.place_of(unit.start).ok_or(Error::Garbled)?;
         let taken = sweep.take_together(unit.start, unit.end, Overlap::LaterWins);
+        let clock = Instant::now();
+        let mut laying = self.turns.lay(place)?;
+        with.report.phases.exchange += clock.elapsed();
         with.report.copied += taken.bytes();
-        taken.lay(self.window, with.puts, with.notes)
+        if !place.own {
+            with.report.node_bytes += taken.bytes();
+        }
+        taken.lay(&mut laying, unit.start, with.puts, with.notes)?;
+        self.note_meeting(laying.has_lost());
+        Ok(laying.finish()?)
     }
 
     fn put(&mut self, _: u64, came: Vec<Message>, report: &mut Report) -> Result<Vec<Message>> {
-        let clock = Instant::now();
-        for message in &came {
-            if let Some(met) = self.met.filter(|met| !met.get()) {
-                met.set(meets(self.window, message)?);
-            }
-            for section in wire::sections(message) {
-                let (_, place) = section.ok_or(Error::Garbled)?;
-                report.copied += self.window.lay_section(&message[place])?;
-            }
-        }
-        report.phases.convert += clock.elapsed();
         self.finish_write(report);
-        if self.cut.mine.is_none() || self.failed.is_some() {
-            return Ok(came);
+        if let Some(own) = self.turns.own() {
+            self.write_own(&own, &came, report)?;
         }
-        if self.waits && self.cut.rounds.go_on() {
-            let (mut full, file, sieve) = (mem::take(self.window), self.file, self.sieve);
-            mem::swap(self.window, self.spare);
-            self.writing = Some(self.scope.spawn(move || {
-                let clock = Instant::now();
-                let mut tally = Tally::default();
-                let outcome = full.write(file, sieve, &mut tally);
-                (full, outcome, tally, clock.elapsed())
-            }));
-            return Ok(came);
-        }
-        let clock = Instant::now();
-        let mut tally = Tally::default();
-        self.failed = self.window.write(self.file, self.sieve, &mut tally).err();
-        let time = clock.elapsed();
-        self.waits = tally.bytes_written as f64 / AT_ONCE < time.as_secs_f64();
-        report.add(tally);
-        report.phases.write += time;
+        // A window that nobody else reaches stays in the cache while its store is fast.
+        self.turns.end_round(self.waits);
         Ok(came)
     }
 }
 
 impl Filling<'_, '_, '_> {
+    /// Lays what came upon this rank's own window, and writes it.
+    fn write_own(&mut self, own: &Place, came: &[Message], report: &mut Report) -> Result<()> {
+        if self.waits || !self.turns.is_private() {
+            // Then nobody waits for the write.
+            self.turns.open_ahead(own)?;
+        }
+        let clock = Instant::now();
+        let mut whole = self.turns.take(own)?;
+        report.phases.exchange += clock.elapsed();
+        let clock = Instant::now();
+        let start = own.range.start;
+        let (bytes, known) = whole.parts();
+        for message in came {
+            if self.met.is_some_and(|met| !met.get()) {
+                self.note_meeting(meets(start, known, message)?);
+            }
+            for section in wire::sections(message) {
+                let (_, place) = section.ok_or(Error::Garbled)?;
+                report.copied += gathered::lay_section(start, bytes, known, &message[place])?;
+            }
+        }
+        report.phases.convert += clock.elapsed();
+        if self.failed.is_some() {
+            // Nothing is written after a failure.
+            return Ok(());
+        }
+        let (file, sieve, mut there) = (self.file, self.sieve, mem::take(self.there));
+        let write = move || {
+            let clock = Instant::now();
+            let mut tally = Tally::default();
+            let (bytes, known) = whole.parts();
+            let mut window = Window::new(start, bytes, known, &mut there);
+            let outcome = window.write(file, sieve, &mut tally);
+            drop(whole);
+            (there, outcome, tally, clock.elapsed())
+        };
+        if self.waits && self.turns.go_on() {
+            self.writing = Some(self.scope.spawn(write));
+            return Ok(());
+        }
+        let written = write();
+        let (_, _, tally, time) = &written;
+        let slow = tally.bytes_written as f64 / AT_ONCE < time.as_secs_f64();
+        self.waits = slow && self.turns.has_two_buffers();
+        self.note(written, report);
+        Ok(())
+    }
+
     /// Waits for a window that is being written.
     fn finish_write(&mut self, report: &mut Report) {
         let Some(writing) = self.writing.take() else { return };
-        match writing.join() {
-            Ok((window, outcome, tally, time)) => {
-                report.add(tally);
-                report.phases.write += time;
-                *self.spare = window;
-                self.failed = self.failed.take().or(outcome.err());
-            }
-            // A panic in the store is the store's; it goes on in this thread.
-            Err(panic) => std::panic::resume_unwind(panic),
+        // A panic in the store is the store's; it goes on in this thread.
+        let written = writing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        self.note(written, report);
+    }
+
+    fn note(&mut self, (there, outcome, tally, time): Written, report: &mut Report) {
+        report.add(tally);
+        report.phases.write += time;
+        *self.there = there;
+        self.failed = self.failed.take().or(outcome.err());
+    }
+
+    fn note_meeting(&self, is_one: bool) {
+        if let Some(met) = self.met.filter(|_| is_one) {
+            met.set(true);
         }
     }
 }
 
 /// Windows that are fetched and looked at.
-struct Fetching<'e, 'w> {
-    cut: Cut,
+struct Fetching<'e, 'b> {
+    turns: Turns<'b>,
     file: &'e dyn File,
     /// Holes of so many bytes are read along.
     hole: u64,
-    window: &'w mut Window,
+    there: &'b mut Vec<u8>,
+    /// What this rank wants of each window that it reaches in the round, and others of its own.
+    wants: Vec<(u64, Laying)>,
     failed: Option<Error>,
     /// Where the file ended too early.
     short: Option<u64>,
@@ -309,20 +273,33 @@ struct Fetching<'e, 'w> {
 impl Units for Fetching<'_, '_> {
     const ASCEND: bool = true;
 
+    fn reaches(&self, unit: &Unit, _: usize) -> bool {
+        self.turns.place_of(unit.start).is_some()
+    }
+
+    fn all_reached(&self) -> bool {
+        self.turns.all_reached
+    }
+
     fn next_round(
         &mut self,
         comm: &dyn Communicator,
         sweep: &Sweep<'_, '_>,
     ) -> Result<Option<u64>> {
-        self.cut.rounds.next(comm, sweep)
+        let round = self.turns.next_round(comm, sweep)?;
+        if round.is_some() {
+            let wants = |place: &Place| Ok((place.range.start, self.turns.lay(place)?));
+            self.wants = self.turns.reached().map(wants).collect::<Result<_>>()?;
+        }
+        Ok(round)
     }
 
-    fn of_round(&mut self, round: u64) -> Vec<Unit> {
-        self.cut.of_round(round, self.window)
+    fn of_round(&mut self, _: u64) -> Vec<Unit> {
+        self.turns.units()
     }
 
     fn memory(&self) -> u64 {
-        self.window.memory()
+        self.turns.memory()
     }
 }
 
@@ -333,41 +310,69 @@ impl Source for Fetching<'_, '_> {
     const WHOLE: u64 = u64::MAX;
 
     fn want(&mut self, comb: &Comb) {
-        self.window.want(comb, self.hole);
+        // Windows are by address, and runs are of the last that begins at or before them.
+        let behind = self.wants.partition_point(|(start, _)| *start <= comb.offset);
+        let Some((start, wants)) = behind.checked_sub(1).and_then(|n| self.wants.get_mut(n)) else {
+            return;
+        };
+        let at = (comb.offset - *start) as usize;
+        match comb.hole() <= self.hole {
+            true => wants.want(at, comb.span() as usize),
+            false => (0..comb.runs as usize)
+                .for_each(|n| wants.want(at + n * comb.step as usize, comb.len as usize)),
+        }
     }
 
     fn get(
         &mut self,
-        round: u64,
+        _: u64,
         report: &mut Report,
         give: &mut dyn FnMut(&[Got<'_>], &mut Report) -> Result<()>,
     ) -> Result<()> {
-        let Some(number) = self.cut.mine else { return give(&[], report) };
-        let clock = Instant::now();
-        let mut tally = Tally::default();
-        match self.window.fetch(self.file, self.hole, &mut tally) {
-            Ok(end) => self.short = self.short.or(end),
-            // The askers get their bytes all the same, and the error at the end.
-            Err(error) => self.failed = self.failed.take().or(Some(error)),
+        for (_, wants) in self.wants.drain(..) {
+            wants.finish()?;
         }
-        report.add(tally);
-        report.phases.read += clock.elapsed();
-        let clock = Instant::now();
-        let range = self.cut.windows.window(round, number);
-        let (start, bytes) = (self.window.start(), self.window.all());
-        let got = Got { start, end: range.end, bytes, shared: None };
-        let given = give(&[got], report);
-        report.phases.convert += clock.elapsed();
-        given
+        if let Some(own) = self.turns.own() {
+            let clock = Instant::now();
+            let mut whole = self.turns.take(&own)?;
+            report.phases.exchange += clock.elapsed();
+            let clock = Instant::now();
+            let mut tally = Tally::default();
+            let (bytes, known) = whole.parts();
+            let mut window = Window::new(own.range.start, bytes, known, self.there);
+            match window.fetch(self.file, self.hole, &mut tally) {
+                Ok(end) => self.short = self.short.or(end),
+                // All who want them get bytes all the same, and the error at the end.
+                Err(error) => self.failed = self.failed.take().or(Some(error)),
+            }
+            whole.show();
+            report.add(tally);
+            report.phases.read += clock.elapsed();
+        }
+        for place in self.turns.reached() {
+            let clock = Instant::now();
+            let shown = self.turns.look(place)?;
+            report.phases.exchange += clock.elapsed();
+            let clock = Instant::now();
+            let (start, end, before) = (place.range.start, place.range.end, report.copied);
+            give(&[Got { start, end, bytes: shown.bytes(), shared: None }], report)?;
+            if !place.own {
+                report.node_bytes += report.copied - before;
+            }
+            report.phases.convert += clock.elapsed();
+        }
+        self.turns.end_round(false);
+        Ok(())
     }
 }
 
-/// Whether a message has a byte that the window has already.
-fn meets(window: &Window, message: &[u8]) -> Result<bool> {
+/// Whether a message has a byte of the window at `start` that is known already.
+fn meets(start: u64, known: &[u64], message: &[u8]) -> Result<bool> {
     for section in wire::sections(message) {
-        let (start, place) = section.ok_or(Error::Garbled)?;
+        let (_, place) = section.ok_or(Error::Garbled)?;
         let (combs, _) = wire::open(&message[place], start).ok_or(Error::Garbled)?;
-        if combs.runs().any(|run| window.has_any(run.offset, run.len)) {
+        let at = |offset: u64| (offset - start) as usize;
+        if combs.runs().any(|run| gathered::has_any(known, at(run.offset), run.len as usize)) {
             return Ok(true);
         }
     }

@@ -17,6 +17,8 @@ const WHOLE: u8 = 2;
 pub(super) struct Claims<'m> {
     pub(super) blocks: &'m [AtomicU8],
     pub(super) bits: &'m [AtomicU64],
+    /// Whether there is only one rank, so that nobody changes a word between a look and a change.
+    pub(super) alone: bool,
 }
 
 /// What came of a claim.
@@ -115,6 +117,10 @@ impl Claims<'_> {
         let mut found = bits.load(Ordering::Relaxed);
         while found & mask == 0 {
             let new = found | mask;
+            if self.alone {
+                bits.store(new, Ordering::Relaxed);
+                return true;
+            }
             match bits.compare_exchange_weak(found, new, Ordering::Relaxed, Ordering::Relaxed) {
                 Ok(_) => return true,
                 Err(now) => found = now,
@@ -205,7 +211,7 @@ mod tests {
         }
 
         fn claims(&self) -> Claims<'_> {
-            Claims { blocks: &self.blocks, bits: &self.bits }
+            Claims { blocks: &self.blocks, bits: &self.bits, alone: false }
         }
 
         fn known(&self) -> Vec<usize> {

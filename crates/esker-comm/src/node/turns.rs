@@ -60,7 +60,7 @@ impl NodeMemory {
         let buffer = self.buffer("lay", stage, turn, len)?;
         buffer.wait_for_owner(buffer.counters().open)?;
         once(&buffer.mine().laid, buffer.mark, "lay")?;
-        Ok(Laying { buffer, mixed: false, finished: false })
+        Ok(Laying { buffer, mixed: false, lost: false, finished: false })
     }
 
     /// All that ranks have laid into a stage of this rank's, when all of them have finished.
@@ -196,6 +196,7 @@ impl Buffer {
             Claims {
                 blocks: std::slice::from_raw_parts(blocks, self.len.div_ceil(BLOCK)),
                 bits: std::slice::from_raw_parts(bits, self.len.div_ceil(WORD)),
+                alone: self.inner().ranks == 1,
             }
         }
     }
@@ -224,6 +225,7 @@ impl Buffer {
 pub struct Laying {
     buffer: Buffer,
     mixed: bool,
+    lost: bool,
     finished: bool,
 }
 
@@ -251,7 +253,10 @@ impl Laying {
         while from < end {
             let to = match self.buffer.claims().claim(from, end, size) {
                 Claimed::All => end,
-                Claimed::Before(lost) => lost,
+                Claimed::Before(lost) => {
+                    self.lost = true;
+                    lost
+                }
                 Claimed::Mixed => {
                     self.mixed = true;
                     return Ok(());
@@ -328,6 +333,11 @@ impl Laying {
             }
             (run, place) = (last, at + last * step);
         }
+    }
+
+    /// Whether something that this rank wanted to lay was laid before.
+    pub fn has_lost(&self) -> bool {
+        self.lost
     }
 
     /// Says that this rank wants the bytes `at..at + len`. A turn in which ranks want bytes is not one in which they lay some.

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use esker_comm::suite::{self, Effort};
 use esker_comm::{
-    CommError, Communicator, CommunicatorExt, Counted, LaunchError, Laying, Message, NodeMemory,
-    SelfComm, Source, Stages, ThreadWorld, launch,
+    ByNode, CommError, Communicator, CommunicatorExt, Counted, LaunchError, Laying, Message,
+    NodeMemory, SelfComm, Source, Stages, ThreadWorld, launch,
 };
 use esker_testkit::ranks::{HANG, launched};
 
@@ -44,6 +44,20 @@ fn threads_on_several_nodes_pass_the_suite() {
     }
     let nodes = world.launch(|comm| comm.split_by_node().unwrap().size()).unwrap();
     assert_eq!(nodes, [3, 3, 3, 3, 3, 3, 1]);
+}
+
+#[test]
+fn ranks_whose_letters_are_gathered_by_node_pass_the_suite() {
+    for (ranks, ranks_per_node) in [(7, 3), (4, 4), (3, 1), (1, 1)] {
+        let world = ThreadWorld::new(ranks).ranks_per_node(ranks_per_node);
+        let outcomes = world.launch(|comm| {
+            let comm: Arc<dyn Communicator> = Arc::new(ByNode::new(comm).unwrap());
+            suite::run(&comm, 11, Effort::LIGHT)
+        });
+        for outcome in outcomes.unwrap() {
+            outcome.unwrap();
+        }
+    }
 }
 
 /// Runs `program` on 4 ranks of which rank 2 panics, and returns what the others saw.

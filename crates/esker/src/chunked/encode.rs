@@ -18,10 +18,10 @@ use super::once::Treat;
 use super::tables::{HeapFile, Trouble};
 use super::{ChunkId, Chunked};
 use crate::error::Error;
+use crate::gathered::Gathered;
 use crate::notes::Notes;
 use crate::plan::{Overlap, Piece, Plan};
 use crate::request::Request;
-use crate::window::Window;
 use crate::wire;
 
 /// A chunk that was encoded.
@@ -77,14 +77,14 @@ pub(super) struct Round {
 #[derive(Debug, Default)]
 pub(crate) struct Bench {
     scratch: Scratch,
-    window: Window,
+    gathered: Gathered,
     stored: Vec<u8>,
     there: Vec<u8>,
 }
 
 impl Bench {
     fn memory(&self) -> usize {
-        self.window.memory() as usize + self.stored.capacity() + self.there.capacity()
+        self.gathered.memory() as usize + self.stored.capacity() + self.there.capacity()
     }
 }
 
@@ -209,19 +209,19 @@ impl Encoder<'_> {
         let var = self.chunked.of_chunk(id)?;
         let chunking = &var.chunking;
         let bytes = chunking.grid.bytes;
-        let Bench { scratch, window, stored, there } = bench;
-        window.reset(address, bytes);
+        let Bench { scratch, gathered, stored, there } = bench;
+        gathered.reset(address, bytes);
         for piece in own {
-            let place = window.lay(piece.offset, piece.len);
+            let place = gathered.lay(piece.offset, piece.len);
             round.notes.pack(self.puts, (piece.request, piece.element), place)?;
             round.copied += piece.len;
         }
         for section in others {
-            round.copied += window.lay_section(section)?;
+            round.copied += gathered.lay_section(section)?;
         }
         let trouble = |trouble| Failed::Chunk(id, trouble);
-        let treat = chunking.treat(id.number, window, old.as_ref(), self.existing);
-        if !window.is_covered(bytes) {
+        let treat = chunking.treat(id.number, gathered, old.as_ref(), self.existing);
+        if !gathered.is_covered(bytes) {
             match &old {
                 None => chunking.fill_chunk(there),
                 Some(entry) => {
@@ -230,11 +230,11 @@ impl Encoder<'_> {
                     chunking.forget_records(id.number, self.existing, there);
                 }
             }
-            window.complete(there);
+            gathered.complete(there);
         }
         memory.resize(room_for(memory.len() as u64) as usize, 0);
         let start = memory.len();
-        let values = window.front(bytes);
+        let values = gathered.front(bytes);
         let (pipeline, chunk) = (&chunking.pipeline, chunking.of_chunk());
         let encoded = match treat {
             Treat::Whole => pipeline.encode(&chunk, values, memory, scratch),

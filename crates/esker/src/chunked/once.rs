@@ -9,7 +9,7 @@ use esker_format::chunked::{Entry, Grid};
 use esker_format::runs::advance;
 
 use super::Chunking;
-use crate::window::Window;
+use crate::gathered::Gathered;
 
 /// How the filters are to treat a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,23 +23,23 @@ pub(super) enum Treat {
 }
 
 impl Chunking {
-    /// How to encode a chunk of which `window` holds what is written now, in a dataset of `existing`
+    /// How to encode a chunk of which `gathered` holds what is written now, in a dataset of `existing`
     /// records.
     pub(super) fn treat(
         &self,
         number: u64,
-        window: &Window,
+        gathered: &Gathered,
         old: Option<&Entry>,
         existing: u64,
     ) -> Treat {
         let grid = &self.grid;
-        if self.pipeline.settles() || window.is_covered(grid.bytes) {
+        if self.pipeline.settles() || gathered.is_covered(grid.bytes) {
             return Treat::Whole;
         }
-        let kept = old.is_some() && !covers(grid, number, window, existing);
+        let kept = old.is_some() && !covers(grid, number, gathered, existing);
         match kept && old.is_some_and(|old| old.changed) {
             true => Treat::Keep,
-            false if is_growing(grid, window) => Treat::Wait,
+            false if is_growing(grid, gathered) => Treat::Wait,
             false => Treat::Whole,
         }
     }
@@ -47,7 +47,7 @@ impl Chunking {
 
 /// Whether everything in the chunk that could be a value of somebody is written now: what is outside
 /// of the variable, or in records that do not exist, is fill, and fill values stay as they are.
-fn covers(grid: &Grid, number: u64, window: &Window, existing: u64) -> bool {
+fn covers(grid: &Grid, number: u64, gathered: &Gathered, existing: u64) -> bool {
     let index = grid.index(number);
     let mut lengths: Vec<u64> = (0..index.len())
         .map(|d| {
@@ -63,7 +63,7 @@ fn covers(grid: &Grid, number: u64, window: &Window, existing: u64) -> bool {
     let mut at = vec![0; lengths.len()];
     loop {
         let offset: u64 = at.iter().zip(&steps).map(|(i, step)| i * step).sum();
-        if !window.has_all(window.start() + offset, row) {
+        if !gathered.has_all(gathered.start() + offset, row) {
             return false;
         }
         if advance(&mut at, &lengths).is_none() {
@@ -73,8 +73,8 @@ fn covers(grid: &Grid, number: u64, window: &Window, existing: u64) -> bool {
 }
 
 /// Whether the chunk holds several records, and nothing is written of its last one.
-fn is_growing(grid: &Grid, window: &Window) -> bool {
+fn is_growing(grid: &Grid, gathered: &Gathered) -> bool {
     let records = grid.group_records();
     let record = grid.bytes / records.max(1);
-    records > 1 && !window.has_any(window.start() + grid.bytes - record, record)
+    records > 1 && !gathered.has_any(gathered.start() + grid.bytes - record, record)
 }

@@ -142,6 +142,7 @@ pub(super) const TABLE: &[Hint] = &[
             bytes => Some(bytes.to_string()),
         },
     },
+    switch_hint!("esker_gather_nodes", gather_nodes),
     optional_hint!("striping_unit", striping_unit),
     optional_hint!("striping_factor", striping_factor),
     choice_hint!(

@@ -1,7 +1,7 @@
 //! Which of the wanted elements no entry has.
 
 use super::lay::Want;
-use crate::window::{Covered, mark};
+use crate::gathered::{Covered, mark};
 
 /// Elements of a window, one bit for each that was laid.
 #[derive(Debug, Default)]

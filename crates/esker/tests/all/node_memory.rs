@@ -134,14 +134,32 @@ fn with_memory_for_one_buffer_there_is_one_and_with_less_there_are_messages() {
 }
 
 #[test]
-fn ranks_of_several_nodes_send_messages() {
-    let store = MemoryStore::default();
-    let shared: Arc<dyn Store> = Arc::new(store.clone());
-    let world = ThreadWorld::new(RANKS).ranks_per_node(2);
-    let seen = world.launch(|comm| columns(comm, shared.clone(), hints(&[]))).unwrap();
-    assert!(seen.iter().all(|s| (s.written.road, s.read.road) == (Road::Messages, Road::Messages)));
+fn ranks_of_several_nodes_send_messages_to_the_others_nodes_only() {
     let (_, expected) = run(RANKS, &[("esker_node_memory", "disable")]);
-    assert!(store.bytes(Path::new(PATH)).unwrap() == expected);
+    for (ranks_per_node, roads) in [
+        (2, [Road::NodeMemory; 4]),
+        (3, {
+            // The last rank is alone on its node.
+            let near = Road::NodeMemory;
+            [near, near, near, Road::Messages]
+        }),
+    ] {
+        let store = MemoryStore::default();
+        let shared: Arc<dyn Store> = Arc::new(store.clone());
+        let world = ThreadWorld::new(RANKS).ranks_per_node(ranks_per_node);
+        let all = [("cb_nodes", "4"), ("cb_buffer_size", "8192"), ("striping_unit", "512")];
+        let seen = world.launch(|comm| columns(comm, shared.clone(), hints(&all))).unwrap();
+        for (Seen { written, read }, road) in seen.into_iter().zip(roads) {
+            for report in [written, read] {
+                assert_eq!(report.road, road);
+                assert!(report.messages > 0);
+                assert_eq!(report.node_bytes > 0, road == Road::NodeMemory);
+            }
+            // Each byte into the windows of this node, or into a message and out of it at its owner.
+            assert!(written.copied >= written.bytes - written.message_bytes);
+        }
+        assert!(store.bytes(Path::new(PATH)).unwrap() == expected, "{ranks_per_node}");
+    }
 }
 
 #[test]

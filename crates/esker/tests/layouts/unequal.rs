@@ -12,8 +12,8 @@ use crate::exchange::{self, Got, Sink, Source, Unit, Units, With};
 use crate::layout::{Announced, Asked, Layout, Noted, Over, Room, Wait};
 use crate::plan::{Overlap, Plan, Sweep};
 use crate::selection::{Checked, LogSpace, Space};
-use crate::{comb::Comb, ground::Ground, notes::Notes, report::Report, request::Request};
-use crate::{window::Window, wire};
+use crate::{comb::Comb, gathered::Gathered, ground::Ground, notes::Notes, report::Report};
+use crate::{request::Request, wire};
 
 /// The values of the units of each variable of each dataset, by its name: ranks are threads, and share them.
 pub(super) static KEPT: Mutex<BTreeMap<(String, u64), Vec<u8>>> = Mutex::new(BTreeMap::new());
@@ -65,13 +65,13 @@ impl<'l> Moving<'l> {
         Moving { ranks: comm.size(), ground, units: Some(units), wanted: BTreeSet::new() }
     }
 
-    fn lay(&self, start: u64, lay: impl FnOnce(&mut Window) -> Result<()>) -> Result<()> {
-        let (unit, mut window) = (unit_at(start, self.ranks), Window::default());
-        window.reset(unit.start, unit.end - unit.start);
-        lay(&mut window)?;
+    fn lay(&self, start: u64, lay: impl FnOnce(&mut Gathered) -> Result<()>) -> Result<()> {
+        let (unit, mut gathered) = (unit_at(start, self.ranks), Gathered::default());
+        gathered.reset(unit.start, unit.end - unit.start);
+        lay(&mut gathered)?;
         with_unit(self.ground, &unit, |bytes| {
-            window.complete(bytes);
-            bytes.copy_from_slice(window.front(bytes.len() as u64));
+            gathered.complete(bytes);
+            bytes.copy_from_slice(gathered.front(bytes.len() as u64));
         });
         Ok(())
     }
@@ -82,7 +82,6 @@ impl Units for Moving<'_> {
     fn next_round(&mut self, _: &dyn Communicator, _: &Sweep<'_, '_>) -> Result<Option<u64>> {
         Ok(self.units.is_some().then_some(0))
     }
-
     fn of_round(&mut self, _: u64) -> Vec<Unit> {
         self.units.take().unwrap_or_default()
     }
@@ -90,15 +89,18 @@ impl Units for Moving<'_> {
 
 impl Sink for Moving<'_> {
     fn own(&mut self, unit: &Unit, sweep: &mut Sweep<'_, '_>, w: &mut With<'_, '_>) -> Result<()> {
-        let taken = sweep.take_together(unit.start, unit.end, Overlap::LaterWins);
-        self.lay(unit.start, |window| taken.lay(window, w.puts, w.notes))
+        for p in sweep.take(unit.start, unit.end, Overlap::LaterWins) {
+            let from = (p.request, p.element);
+            self.lay(unit.start, |to| w.notes.pack(w.puts, from, to.lay(p.offset, p.len)))?;
+        }
+        Ok(())
     }
 
     fn put(&mut self, _: u64, came: Vec<Message>, _: &mut Report) -> Result<Vec<Message>> {
         for message in &came {
             for section in wire::sections(message) {
                 let (start, place) = section.ok_or(Error::Garbled)?;
-                self.lay(start, |window| window.lay_section(&message[place]).map(drop))?;
+                self.lay(start, |gathered| gathered.lay_section(&message[place]).map(drop))?;
             }
         }
         Ok(came)

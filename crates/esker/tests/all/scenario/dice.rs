@@ -203,6 +203,9 @@ pub(crate) fn random_hints(dice: &mut Dice, ranks: u64) -> Hints {
         1 => hints.set("esker_node_memory", "disable"),
         _ => hints.set("esker_node_memory", &(4096 + apart.below(70_000)).to_string()),
     }
+    if apart.below(3) == 0 {
+        hints.set("esker_gather_nodes", "enable");
+    }
     assert!(hints.warnings().is_empty(), "{:?}", hints.warnings());
     hints
 }
