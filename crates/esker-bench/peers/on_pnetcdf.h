@@ -59,29 +59,45 @@ static int call(const Request *r, int calls, int writing, int n, MPI_Offset **st
 /* What a request gives to PnetCDF. */
 typedef struct { int n; MPI_Offset **starts, **counts; } Slabs;
 
+/* Waits for queued requests. */
+static void wait_for(int n, int *id, int *status)
+{
+    check(ncmpi_wait_all(file, n, id, status), "wait_all");
+    for (int k = 0; k < n; k++)
+        check(status[k], "wait_all");
+}
+
+/* With ESKER_BENCH_QUEUE in the environment what the plan does by blocking collective calls, one after the other, is
+ * queued, with one wait: the other way to call. */
 static void transfer(const Plan *plan, int writing)
 {
-    int most = 0;
+    int queue = getenv("ESKER_BENCH_QUEUE") != NULL, most = 0, pending = 0;
     for (int i = 0; i < plan->steps; i++)
-        most = plan->step[i].requests > most ? plan->step[i].requests : most;
+        most += plan->step[i].requests;
     int *id = allocate((size_t)most * sizeof *id), *status = allocate((size_t)most * sizeof *status);
     for (int i = 0; i < plan->steps; i++) {
         const Step *step = &plan->step[i];
-        if (step->calls == INDEPENDENT)
+        int later = queue && step->calls == BLOCKING, calls = later ? QUEUED : step->calls;
+        if (pending && !later) {
+            wait_for(pending, id, status);
+            pending = 0;
+        }
+        if (calls == INDEPENDENT)
             check(ncmpi_begin_indep_data(file), "begin_indep_data");
         for (int k = 0; k < step->requests; k++) {
             const Request *r = &step->request[k];
             const Slabs *slabs = r->prepared;
-            check(call(r, step->calls, writing, slabs->n, slabs->starts, slabs->counts, &id[k]), r->var->name);
+            check(call(r, calls, writing, slabs->n, slabs->starts, slabs->counts, &id[pending + k]), r->var->name);
         }
-        if (step->calls == QUEUED) {
-            check(ncmpi_wait_all(file, step->requests, id, status), "wait_all");
-            for (int k = 0; k < step->requests; k++)
-                check(status[k], step->request[k].var->name);
-        }
-        if (step->calls == INDEPENDENT)
+        if (later)
+            pending += step->requests;
+        else if (calls == QUEUED)
+            wait_for(step->requests, id, status);
+        if (calls == INDEPENDENT)
             check(ncmpi_end_indep_data(file), "end_indep_data");
     }
+    if (pending)
+        wait_for(pending, id, status);
     free(id);
     free(status);
 }

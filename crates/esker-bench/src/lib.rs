@@ -57,7 +57,7 @@ pub mod worker;
 pub use layout::Layout;
 pub use reading::Reading;
 pub use report::Report;
-pub use runner::{BenchError, Chunks, Library, Options, Peer, run};
+pub use runner::{BenchError, Chunks, Library, Options, Peer, run, usual_ranks};
 
 use std::path::{Path, PathBuf};
 

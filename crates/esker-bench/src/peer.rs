@@ -211,12 +211,21 @@ impl Program {
     }
 }
 
+/// OpenMPI's launcher.
+const MPIEXEC: &str = "mpiexec.openmpi";
+
+/// Whether there is a launcher of MPI ranks.
+pub(crate) fn has_mpiexec() -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(MPIEXEC).is_file())
+}
+
 /// A command that starts `ranks` MPI ranks, to which the program and its arguments are added.
 ///
 /// Esker's MPI ranks and the peers' are treated alike: not bound to cores, and yielding while
 /// they wait, since there may be more ranks than cores.
 pub(crate) fn mpiexec(ranks: usize) -> Command {
-    let mut command = Command::new("mpiexec.openmpi");
+    let mut command = Command::new(MPIEXEC);
     let ranks = ranks.to_string();
     command.args(["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]);
     command.args(["--mca", "mpi_yield_when_idle", "1", "-n", &ranks]);

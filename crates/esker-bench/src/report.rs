@@ -127,11 +127,10 @@ impl LibraryReport {
         Some(Spread { median: of(seconds.median), min, max })
     }
 
-    /// Megabytes (10^6) per second of writing with creating and defining the file, which is
-    /// when HDF5 writes fill values. Of the median time.
-    pub fn end_to_end(&self) -> Option<f64> {
-        let seconds = self.spread(Direction::Write, Phases::total)?.median;
-        Some(self.runs.first()?.bytes as f64 / 1e6 / seconds.max(1e-9))
+    /// Seconds from before the file is opened or created to the closed file, of the median run: with definitions, which is
+    /// when HDF5 writes fill values.
+    fn open_to_close(&self, direction: Direction) -> Option<f64> {
+        Some(self.spread(direction, Phases::total)?.median).filter(|seconds| *seconds > 0.0)
     }
 
     /// How many times smaller its files are than what was written.
@@ -168,7 +167,6 @@ impl LibraryReport {
             "equal_data": self.equal,
             "stored_bytes": self.stored,
             "compression": self.compression(),
-            "write_end_to_end_mb_per_s": self.end_to_end(),
             "write": direction(Direction::Write),
             "read": direction(Direction::Read),
             "runs": self.runs.iter().map(Measurement::to_json).collect::<Vec<_>>(),
@@ -187,6 +185,30 @@ impl KernelReport {
         Some(esker / peer.bandwidth(direction)?.median.max(1e-9))
     }
 
+    /// A peer's time from open to close over Esker's, of medians.
+    pub fn whole_ratio(&self, peer: &LibraryReport, direction: Direction) -> Option<f64> {
+        let esker = self.libraries.first()?.open_to_close(direction)?;
+        Some(peer.open_to_close(direction)? / esker)
+    }
+
+    /// The smallest of both ratios over the ways to PnetCDF (its layers, queued or not) that took part, if there are several.
+    fn over_the_best_way(&self, direction: Direction) -> Option<(f64, f64)> {
+        let is_way = |library: &Library| match library {
+            Library::Peer(peer) => peer.is_a_way_to_pnetcdf(),
+            _ => false,
+        };
+        let ratios: Vec<(f64, f64)> = self
+            .libraries
+            .iter()
+            .filter(|other| is_way(&other.library))
+            .filter_map(|other| {
+                Some((self.ratio(other, direction)?, self.whole_ratio(other, direction)?))
+            })
+            .collect();
+        let least = |of: fn(&(f64, f64)) -> f64| ratios.iter().map(of).reduce(f64::min);
+        Some((least(|r| r.0)?, least(|r| r.1)?)).filter(|_| ratios.len() > 1)
+    }
+
     fn to_json(&self) -> Value {
         let mut peers = Map::new();
         let (esker, others) = match self.libraries.split_first() {
@@ -197,6 +219,9 @@ impl KernelReport {
             let mut entry = Map::new();
             entry.insert("ratio_write".into(), json!(self.ratio(other, Direction::Write)));
             entry.insert("ratio_read".into(), json!(self.ratio(other, Direction::Read)));
+            let whole = |direction| json!(self.whole_ratio(other, direction));
+            entry.insert("ratio_write_open_to_close".into(), whole(Direction::Write));
+            entry.insert("ratio_read_open_to_close".into(), whole(Direction::Read));
             if let Value::Object(rest) = other.to_json() {
                 entry.extend(rest);
             }
@@ -204,6 +229,12 @@ impl KernelReport {
         }
         json!({
             "kernel": self.kernel.name(),
+            "over_the_best_way": {
+                "write": self.over_the_best_way(Direction::Write).map(|(data, _)| data),
+                "read": self.over_the_best_way(Direction::Read).map(|(data, _)| data),
+                "write_open_to_close": self.over_the_best_way(Direction::Write).map(|(_, all)| all),
+                "read_open_to_close": self.over_the_best_way(Direction::Read).map(|(_, all)| all),
+            },
             "bytes": self.bytes,
             "runs": self.runs,
             "variables": self.variables,
@@ -220,6 +251,7 @@ impl Report {
         json!({
             "machine": self.machine.to_json(),
             "ranks": self.ranks,
+            "more_ranks_than_cores": self.ranks > self.machine.cores,
             "repeat": self.repeat,
             "sync": self.sync,
             "reading": self.reading.name(),
@@ -251,6 +283,13 @@ impl Report {
             "{} ranks, {} runs each in turn, {sync} waiting for the disk; MB/s: median (min-max){read}",
             self.ranks, self.repeat
         );
+        if self.ranks > self.machine.cores {
+            let _ = writeln!(
+                out,
+                "more ranks than cores ({}): they take turns, and times depend on who waits how",
+                self.machine.cores
+            );
+        }
         if let Some(pipeline) = &self.pipeline {
             let filters = if pipeline.is_empty() { "no filter" } else { pipeline };
             let _ = writeln!(
@@ -278,7 +317,7 @@ impl KernelReport {
         );
         let _ = writeln!(
             out,
-            "  {:<17} {:>22} {:>7} {:>22} {:>7} {:>12} {:>14} {:>8} {:>10}",
+            "  {:<17} {:>22} {:>7} {:>22} {:>7} {:>12} {:>14} {:>8} {:>13}",
             "library",
             "write",
             "ratio",
@@ -287,7 +326,7 @@ impl KernelReport {
             "open+define",
             "memory a rank",
             "smaller",
-            "end-to-end"
+            "open-close"
         );
         for library in &self.libraries {
             let name = library.library.name();
@@ -303,13 +342,21 @@ impl KernelReport {
                     Some(ratio) if !is_esker => format!("{ratio:.2}"),
                     _ => String::new(),
                 };
+                let whole = |library| {
+                    let of = |direction| self.whole_ratio(library, direction);
+                    match (of(Direction::Write), of(Direction::Read)) {
+                        (Some(write), Some(read)) if !is_esker => format!("{write:.2} / {read:.2}"),
+                        (Some(write), None) if !is_esker => format!("{write:.2} / –"),
+                        _ => String::new(),
+                    }
+                };
                 let start = library.spread(Direction::Write, |p| p.open + p.define);
                 let memory = library.typical().map(|run| (run.peak_memory, run.own_memory));
                 let (peak, own) = memory.unwrap_or((0, 0));
                 let mib = |bytes: u64| bytes >> 20;
                 let _ = writeln!(
                     out,
-                    "  {name:<17} {:>22} {:>7} {:>22} {:>7} {:>9.1} ms {:>14} {:>8.2} {:>10}",
+                    "  {name:<17} {:>22} {:>7} {:>22} {:>7} {:>9.1} ms {:>14} {:>8.2} {:>13}",
                     speed(write),
                     ratio(Direction::Write),
                     speed(read),
@@ -317,12 +364,21 @@ impl KernelReport {
                     start.map_or(0.0, |s| s.median * 1e3),
                     format!("{} of {} MiB", mib(peak), mib(own)),
                     library.compression().unwrap_or(0.0),
-                    library.end_to_end().map_or("–".into(), |speed| format!("{speed:.0}")),
+                    whole(library),
                 );
             }
             if let Some(fault) = &library.fault {
                 let _ = writeln!(out, "  {name:<17} {fault}");
             }
+        }
+        let better =
+            [("write", Direction::Write), ("read", Direction::Read)].map(|(what, direction)| {
+                let (data, whole) = self.over_the_best_way(direction)?;
+                Some(format!("{what} {data:.2} (open to close {whole:.2})"))
+            });
+        if better.iter().any(Option::is_some) {
+            let better: Vec<String> = better.into_iter().flatten().collect();
+            let _ = writeln!(out, "  over the best way to PnetCDF: {}", better.join(", "));
         }
         if let Some(run) = self.libraries.first().and_then(LibraryReport::typical) {
             for (what, report) in [("write", &run.write_report), ("read", &run.read_report)] {

@@ -60,9 +60,7 @@ impl Library {
     fn writes_the_variables(self) -> bool {
         match self {
             Library::Esker(..) | Library::Capi => true,
-            Library::Peer(peer) => {
-                matches!(peer, Peer::Pnetcdf | Peer::PnetcdfRomio | Peer::PnetcdfBurstBuffer)
-            }
+            Library::Peer(peer) => peer.is_a_way_to_pnetcdf() || peer == Peer::PnetcdfBurstBuffer,
         }
     }
 
@@ -83,6 +81,10 @@ pub enum Peer {
     Pnetcdf,
     /// PnetCDF over ROMIO, as in MPICH. Sometimes faster and sometimes slower.
     PnetcdfRomio,
+    /// PnetCDF called in the other way: what the kernel does by blocking calls is queued, with one wait.
+    PnetcdfQueued,
+    /// The same over ROMIO.
+    PnetcdfRomioQueued,
     /// PnetCDF with its burst buffer in a folder beside the file.
     PnetcdfBurstBuffer,
     /// A contiguous blob for each variable and rank through PnetCDF, as E3SM does.
@@ -101,9 +103,11 @@ pub enum Peer {
 
 impl Peer {
     /// All.
-    pub const ALL: [Peer; 9] = [
+    pub const ALL: [Peer; 11] = [
         Peer::Pnetcdf,
         Peer::PnetcdfRomio,
+        Peer::PnetcdfQueued,
+        Peer::PnetcdfRomioQueued,
         Peer::PnetcdfBurstBuffer,
         Peer::Blobs,
         Peer::Adios2,
@@ -118,6 +122,8 @@ impl Peer {
         match self {
             Peer::Pnetcdf => "pnetcdf",
             Peer::PnetcdfRomio => "pnetcdf-romio",
+            Peer::PnetcdfQueued => "pnetcdf-queued",
+            Peer::PnetcdfRomioQueued => "pnetcdf-romio-queued",
             Peer::PnetcdfBurstBuffer => "pnetcdf-bb",
             Peer::Blobs => "blobs",
             Peer::Adios2 => "adios2",
@@ -133,17 +139,33 @@ impl Peer {
         Peer::ALL.into_iter().find(|peer| peer.name() == name)
     }
 
+    /// Whether it is PnetCDF over one of its layers, called in one of two ways: who can choose takes the fastest.
+    pub(crate) fn is_a_way_to_pnetcdf(self) -> bool {
+        matches!(
+            self,
+            Peer::Pnetcdf | Peer::PnetcdfRomio | Peer::PnetcdfQueued | Peer::PnetcdfRomioQueued
+        )
+    }
+
     fn program(self) -> Option<Program> {
         match self {
-            Peer::Pnetcdf | Peer::PnetcdfRomio => Some(Program::Pnetcdf),
+            _ if self.is_a_way_to_pnetcdf() => Some(Program::Pnetcdf),
             Peer::PnetcdfBurstBuffer => Some(Program::PnetcdfBurstBuffer),
             Peer::Blobs => Some(Program::Blobs),
             Peer::Adios2 => Some(Program::Adios2),
             Peer::Hdf5OpenMpi => Some(Program::Hdf5OpenMpi),
             Peer::Hdf5 => Some(Program::Hdf5),
             Peer::Netcdf4 => Some(Program::Netcdf4),
-            Peer::Posix => None,
+            _ => None,
         }
+    }
+}
+
+/// What Esker's ranks are if nobody says so: MPI processes beside peers that are, with thread-ranks in a row of their own.
+pub fn usual_ranks(peers: &[Peer]) -> Vec<Ranks> {
+    match peers.iter().any(|peer| peer.program().is_some()) && peer::has_mpiexec() {
+        true => vec![Ranks::Mpi, Ranks::Threads],
+        false => vec![Ranks::Threads],
     }
 }
 
@@ -452,8 +474,11 @@ impl Bench<'_> {
         if let Some(folder) = library {
             command.env("LD_LIBRARY_PATH", folder);
         }
-        if peer == Peer::PnetcdfRomio {
+        if matches!(peer, Peer::PnetcdfRomio | Peer::PnetcdfRomioQueued) {
             command.args(["--mca", "io", "romio321"]);
+        }
+        if matches!(peer, Peer::PnetcdfQueued | Peer::PnetcdfRomioQueued) {
+            command.args(["-x", "ESKER_BENCH_QUEUE=1"]);
         }
         if peer == Peer::PnetcdfBurstBuffer {
             let folder = burst_buffer(file);

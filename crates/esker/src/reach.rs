@@ -45,7 +45,7 @@ struct Node {
 }
 
 /// Windows are made for so many bytes, where the hint allows it, so that they are not made anew for every longer call.
-const AT_LEAST: u64 = 256 << 10;
+const AT_LEAST: u64 = 64 << 10;
 
 const PAGE: usize = 4096;
 

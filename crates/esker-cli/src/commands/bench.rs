@@ -30,25 +30,29 @@ states, on a disk slowed to 50 MB/s a rank and on the disk as it is. Of the opti
 --ranks, --size (of a rank's state), --states, --bound, --repeat, --dir and --json.
 
 Peers: pnetcdf and pnetcdf-romio (PnetCDF on OpenMPI's two MPI-IO layers; compiled when first
-needed, from Debian's libpnetcdf-dev and OpenMPI), pnetcdf-bb (with PnetCDF's burst buffer, in the
+needed, from Debian's libpnetcdf-dev and OpenMPI), pnetcdf-queued and pnetcdf-romio-queued (what the
+kernel does by blocking calls is queued, with one wait), pnetcdf-bb (with PnetCDF's burst buffer, in the
 same directory), blobs (one contiguous blob for each variable and rank through PnetCDF, as E3SM
 does), adios2 (BP5), hdf5, hdf5-openmpi and netcdf4 (parallel HDF5 on two MPIs and netCDF-C, from
 Debian's libhdf5-mpich-dev, libhdf5-openmpi-dev and libnetcdf-mpi-dev), posix (plain pwrite and pread). Libraries that Debian has not are built in
 the cache from their source when first asked for: minutes for pnetcdf-bb, more for adios2.
 
-A ratio is Esker's bandwidth, in the first layout, over the other's, of medians, from the first
-request to the closed file. Without --sync nobody waits for the disk.
+A ratio is Esker's bandwidth, in the first layout, over the other's, of medians: \"ratio\" from the
+first request to the closed file, \"open-close\" from before the file is opened or created, for
+writing / reading. Beside peers that are MPI programs Esker's ranks are MPI processes too, and
+thread-ranks have a row of their own. Without --sync nobody waits for the disk.
 
 With --filter, or beside hdf5 or netcdf4, variables have chunks, and values are like those of real
 programs. Bandwidths are of the values before compression.
 
 Examples:
-  esker bench                                 everything, on two thread-ranks, beside PnetCDF
+  esker bench                                 everything, on two ranks, beside PnetCDF
   esker bench strided btio --ranks 4          two kernels on four ranks
   esker bench contiguous --peer posix --size 1G
   esker bench e3sm-f --layout log,canonical --peer pnetcdf,blobs --read planes
   esker bench random-50 pandana --peer hdf5 --filter deflate,6 --ranks 4
-  esker bench --comm threads,mpi --json       thread-ranks beside MPI ranks, for a program
+  esker bench --peer pnetcdf,pnetcdf-romio    and the ratio over the better of the two
+  esker bench --comm threads --json           thread-ranks alone, for a program
   esker bench --capi /opt/esker/lib           PnetCDF's program on our libpnetcdf.so
   esker bench --svg speed.svg                 with a picture
   esker bench adjoint-wave adjoint-ice        checkpoints of adjoint runs")]
@@ -84,11 +88,12 @@ pub(super) struct Arguments {
     /// The longest that one run may take, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
-    /// Libraries to compare with: pnetcdf, pnetcdf-romio, pnetcdf-bb, blobs, adios2, hdf5, hdf5-openmpi, netcdf4, posix, or none
+    /// Libraries to compare with: pnetcdf, pnetcdf-romio, pnetcdf-queued, pnetcdf-romio-queued, pnetcdf-bb, blobs, adios2, hdf5, hdf5-openmpi, netcdf4, posix, or none
     #[arg(long, value_name = "PEER,…", default_value = "pnetcdf", value_delimiter = ',')]
     peer: Vec<String>,
-    /// What ranks are: threads or mpi (with both, the first is what peers are compared with)
-    #[arg(long, value_name = "KIND", default_value = "threads", value_delimiter = ',')]
+    /// What ranks are: threads or mpi (with both, the first is what peers are compared with); beside MPI peers mpi,threads,
+    /// otherwise threads
+    #[arg(long, value_name = "KIND,…", value_delimiter = ',')]
     #[arg(value_parser = ranks)]
     comm: Vec<Ranks>,
     /// Folder of Esker's libpnetcdf.so: run the peer's program on it, in place of --comm
@@ -206,7 +211,10 @@ pub(super) fn run(
         ([none], false) if none == "none" => Chunks::Kernel(String::new()),
         (filters, false) => Chunks::Kernel(filters.join(" ")),
     };
-    options.comm = arguments.comm.clone();
+    options.comm = match &arguments.comm[..] {
+        [] => esker_bench::usual_ranks(&options.peers),
+        told => told.to_vec(),
+    };
     if let Some(folder) = &arguments.capi {
         options.comm.clear();
         options.capi = Some(folder.clone());

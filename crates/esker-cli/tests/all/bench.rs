@@ -37,6 +37,27 @@ fn mpi_ranks_are_measured_beside_threads() {
 }
 
 #[test]
+fn beside_mpi_peers_ranks_are_mpi_processes_and_threads_have_a_row() {
+    if !have("mpicc.openmpi") {
+        return;
+    }
+    let peers = "pnetcdf,pnetcdf-queued";
+    let report = bench(&["flash", "--ranks", "3", "--peer", peers, "--limit", "300"]);
+    assert_eq!(report["more_ranks_than_cores"], report["machine"]["cores"].as_u64().unwrap() < 3);
+    let kernel = &report["kernels"][0];
+    assert_eq!(kernel["esker"]["name"], "esker-mpi");
+    for peer in ["esker", "pnetcdf", "pnetcdf-queued"] {
+        let peer = &kernel["peers"][peer];
+        assert_eq!((&peer["fault"], &peer["equal_data"]), (&Value::Null, &Value::Bool(true)));
+        assert!(peer["ratio_write_open_to_close"].as_f64().unwrap() > 0.0);
+    }
+    // The smaller of the two ratios.
+    let ratio = |peer: &str| kernel["peers"][peer]["ratio_write"].as_f64().unwrap();
+    let best = kernel["over_the_best_way"]["write"].as_f64().unwrap();
+    assert_eq!(best, ratio("pnetcdf").min(ratio("pnetcdf-queued")));
+}
+
+#[test]
 fn an_unknown_kernel_or_peer_is_a_sentence_with_the_known_ones() {
     for (wrong, known) in [(["bench", "striped"], "strided"), (["bench", "--peer=hdf6"], "posix")] {
         let run = run(&wrong);
