@@ -15,6 +15,7 @@ use crate::ground::Ground;
 use crate::layout::{Announced, Asked, Layout, Noted, Over, Wait};
 use crate::memory::{Memory, MemoryLayout};
 use crate::plan::{Extent, Plan, Summary};
+use crate::reach::Cut;
 use crate::report::{Report, Strategy};
 use crate::request::{Direction, Request, RequestId};
 use crate::selection::{Checked, LogSpace, Purpose, Selection, Space};
@@ -86,8 +87,8 @@ impl Layout for Canonical {
             report.write_strategy = Strategy::Exchanged;
             let windows = Windows::new(&summary, hints, 1);
             let comm = &*ground.base.comm;
-            let (machine, met) = (ground.machine()?, None);
-            let exchange = InWindows { comm, file, hints, windows, machine, met };
+            let cut = Cut { comm, hints, windows, machine: ground.machine()? };
+            let exchange = InWindows { cut, file, met: None };
             exchange.write(&plan, puts, &mut ground.buffers, report)?;
         } else {
             report.write_strategy = Strategy::Direct;
@@ -253,7 +254,8 @@ impl Ground {
         let machine = self.machine()?;
         let aggregators = strategy::aggregators(ranks, machine, hints);
         let windows = Windows::new(together, hints, aggregators as u64);
-        Ok(InWindows { comm, file, hints, windows, machine, met: None })
+        let cut = Cut { comm, hints, windows, machine };
+        Ok(InWindows { cut, file, met: None })
     }
 }
 

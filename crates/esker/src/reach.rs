@@ -14,11 +14,20 @@ use esker_comm::{
 use crate::error::{Error, Result};
 use crate::exchange::Unit;
 use crate::gathered::SLACK;
+use crate::hints::Hints;
 use crate::plan::Sweep;
 use crate::report::Road;
 use crate::rounds::Rounds;
-use crate::strategy::{Windows, aggregator_number, aggregator_rank};
-use crate::windows::InWindows;
+use crate::strategy::{Machine, Windows, aggregator_number, aggregator_rank};
+
+/// How a file is cut into windows, and among whom.
+#[derive(Clone, Copy)]
+pub(crate) struct Cut<'e> {
+    pub(crate) comm: &'e dyn Communicator,
+    pub(crate) hints: &'e Hints,
+    pub(crate) windows: Windows,
+    pub(crate) machine: Machine,
+}
 
 /// The windows that this rank reaches, kept from call to call.
 #[derive(Debug, Default)]
@@ -52,7 +61,7 @@ const PAGE: usize = 4096;
 impl Reach {
     /// Makes memory for the windows of an exchange, unless there is some; gives the road that pieces take on this node.
     /// Collective.
-    pub(crate) fn prepare(&mut self, of: &InWindows<'_>) -> Result<Road> {
+    pub(crate) fn prepare(&mut self, of: &Cut<'_>) -> Result<Road> {
         let (ranks, count) = (of.comm.size(), of.windows.aggregators as usize);
         let road = match (ranks, of.hints.node_memory) {
             (1, _) => Road::Nothing,
@@ -74,7 +83,7 @@ impl Reach {
     }
 
     /// Memory that the ranks of this node share. Collective.
-    fn share(&mut self, of: &InWindows<'_>, most: u64) -> Result<Road> {
+    fn share(&mut self, of: &Cut<'_>, most: u64) -> Result<Road> {
         let Some(node) = self.node(of)? else { return Ok(Road::Messages) };
         let ranks = node.ranks.len();
         if ranks == 1 {
@@ -121,7 +130,7 @@ impl Reach {
     }
 
     /// Memory of this rank's own, if it is an aggregator.
-    fn keep(&mut self, of: &InWindows<'_>, mine: Option<usize>) -> Result<()> {
+    fn keep(&mut self, of: &Cut<'_>, mine: Option<usize>) -> Result<()> {
         let aggregators: Vec<usize> = mine.into_iter().collect();
         if self.fits(of.windows.len(), &aggregators, true) {
             return Ok(());
@@ -157,7 +166,7 @@ impl Reach {
     }
 
     /// The ranks of this node, or `None` where these may have no communicator of their own. Collective the first time.
-    fn node(&mut self, of: &InWindows<'_>) -> Result<Option<&Node>> {
+    fn node(&mut self, of: &Cut<'_>) -> Result<Option<&Node>> {
         if self.node.is_none() && of.machine.nodes == 1 {
             self.node = Some(Node { comm: None, ranks: (0..of.comm.size()).collect() });
         }
@@ -209,7 +218,7 @@ pub(crate) struct Turns<'r> {
 
 impl<'r> Turns<'r> {
     /// Those of an exchange that the reach was prepared for.
-    pub(crate) fn new(of: &InWindows<'_>, reach: &'r mut Reach) -> Turns<'r> {
+    pub(crate) fn new(of: &Cut<'_>, reach: &'r mut Reach) -> Turns<'r> {
         let (windows, ranks, me) = (of.windows, of.comm.size(), of.comm.rank());
         let all_reached = of.machine.nodes == 1 && !reach.private;
         let (rounds, round) = (Rounds::new(windows), Vec::new());

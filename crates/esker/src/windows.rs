@@ -16,23 +16,19 @@ use crate::comb::Comb;
 use crate::error::{Error, Result};
 use crate::exchange::{self, Got, Sink, Source, Unit, Units, With};
 use crate::gathered;
-use crate::hints::{Automatic, Hints};
+use crate::hints::Automatic;
 use crate::notes::Notes;
 use crate::plan::{Overlap, Plan, Sweep};
-use crate::reach::{Place, Reach, Turns};
+use crate::reach::{Cut, Place, Reach, Turns};
 use crate::report::{Report, Tally};
 use crate::request::Request;
-use crate::strategy::{Machine, Windows};
 use crate::window::{AT_ONCE, Window};
 use crate::wire;
 
 /// An exchange over windows of a file.
 pub(crate) struct InWindows<'e> {
-    pub(crate) comm: &'e dyn Communicator,
+    pub(crate) cut: Cut<'e>,
     pub(crate) file: &'e dyn File,
-    pub(crate) hints: &'e Hints,
-    pub(crate) windows: Windows,
-    pub(crate) machine: Machine,
     /// Told when ranks write the same bytes, if somebody wants to know.
     pub(crate) met: Option<&'e Cell<bool>>,
 }
@@ -59,16 +55,16 @@ impl InWindows<'_> {
         let Buffers { reach, there, messages } = buffers;
         let mut notes = Notes::default();
         let shared: &[Request<'_>] = requests;
-        report.aggregators = self.windows.aggregators;
-        report.road = reach.prepare(self)?;
+        report.aggregators = self.cut.windows.aggregators;
+        report.road = reach.prepare(&self.cut)?;
         let moved = thread::scope(|scope| {
-            let sieve = self.hints.ds_write != Automatic::Disable;
-            let (turns, file, met) = (Turns::new(self, reach), self.file, self.met);
+            let sieve = self.cut.hints.ds_write != Automatic::Disable;
+            let (turns, file, met) = (Turns::new(&self.cut, reach), self.file, self.met);
             let (waits, writing, failed) = (false, None, None);
             let mut sink =
                 Filling { turns, file, sieve, met, scope, there, waits, writing, failed };
             let mut with = With { puts: shared, notes: &mut notes, report };
-            exchange::write(self.comm, plan, &mut sink, messages, &mut with)?;
+            exchange::write(self.cut.comm, plan, &mut sink, messages, &mut with)?;
             sink.finish_write(report);
             report.rounds += sink.turns.rounds();
             Ok::<_, Error>(sink.failed)
@@ -90,12 +86,16 @@ impl InWindows<'_> {
         report: &mut Report,
     ) -> Result<Option<u64>> {
         let Buffers { reach, there, .. } = buffers;
-        let hole = if self.hints.ds_read == Automatic::Disable { 0 } else { self.hints.sieve_hole };
-        report.aggregators = self.windows.aggregators;
-        report.road = reach.prepare(self)?;
-        let (turns, file, wants) = (Turns::new(self, reach), self.file, Vec::new());
+        let hole = if self.cut.hints.ds_read == Automatic::Disable {
+            0
+        } else {
+            self.cut.hints.sieve_hole
+        };
+        report.aggregators = self.cut.windows.aggregators;
+        report.road = reach.prepare(&self.cut)?;
+        let (turns, file, wants) = (Turns::new(&self.cut, reach), self.file, Vec::new());
         let mut source = Fetching { turns, file, hole, there, wants, failed: None, short: None };
-        let read = exchange::read(self.comm, plan, &mut source, requests, report);
+        let read = exchange::read(self.cut.comm, plan, &mut source, requests, report);
         report.rounds += source.turns.rounds();
         let Fetching { failed, short, .. } = source;
         if read.is_err() {

@@ -118,8 +118,8 @@ pub(super) fn runs_of_a_pattern(t: &mut Trial<'_>) -> Result<(), Failure> {
     laying.finish()?;
     if me == 0 {
         let mut expected = vec![Vec::new(); bytes];
-        for rank in 0..node.size() {
-            let starts = (0..runs(rank)).map(|n| begins[rank] + n * step);
+        for (rank, begin) in begins.iter().enumerate() {
+            let starts = (0..runs(rank)).map(|n| begin + n * step);
             starts.flat_map(|at| at..at + len).for_each(|at| expected[at].push(1 + rank as u8));
         }
         let mut whole = memory.take(0, 0, bytes)?;
