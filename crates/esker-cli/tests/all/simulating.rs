@@ -102,3 +102,32 @@ fn the_manual_has_a_page_of_it() {
     assert!(page.contains(".SH EXAMPLES") && page.contains("checkerboard"), "{page}");
     assert!(good(&["completions", "bash"]).contains("per-rank"));
 }
+
+#[test]
+fn messages_of_a_million_ranks_are_counted_by_each_road() {
+    let large = ["--ranks", "1M", "--nodes", "8k", "--bytes", "1M"];
+    let text = good(&[&["simulate", "exchange", "--json"], &large[..]].concat());
+    let report: Value = serde_json::from_str(&text).unwrap();
+    let (ranks, nodes, rounds) = (1u64 << 20, 1 << 13, 16);
+    // All ranks in turn, 4 KiB each, are one in 512 of a window of 2 MiB.
+    let strided = &report["results"][1];
+    assert_eq!(
+        (&strided["aggregators"], &strided["rounds"]),
+        (&(4 * nodes).into(), &rounds.into())
+    );
+    let of = |road: usize, what: &str| strided["roads"][road][what].as_u64().unwrap();
+    let all = of(0, "messages_between_nodes") + of(0, "messages_within_nodes");
+    // Each window has 512 ranks, of which its owner may be one.
+    let windows = rounds * 4 * nodes;
+    assert!((511 * windows..=512 * windows).contains(&all), "{all}");
+    assert_eq!(of(1, "messages_within_nodes"), 0);
+    assert!(of(2, "messages_between_nodes") * 16 < of(0, "messages_between_nodes"));
+    assert!(of(2, "bytes_between_nodes") <= ranks << 20);
+    // Each rank's stretch is half a window: nobody else's is far.
+    let contiguous = &report["results"][0]["roads"][0];
+    assert_eq!(contiguous["most_of_a_rank_in_a_round"], 1);
+
+    let wrong = run(&["simulate", "exchange", "--ranks", "4", "--nodes", "8"]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.err.contains("nodes are no more than ranks"), "{}", wrong.err);
+}

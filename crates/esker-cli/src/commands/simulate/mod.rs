@@ -1,5 +1,6 @@
 //! `esker simulate`: what a policy would do on more ranks than there are.
 
+mod exchange;
 mod owners;
 
 use crate::failure::Ended;
@@ -12,6 +13,7 @@ use crate::terminal::Screen;
     after_help = "\
 Examples:
   esker simulate owners                  who would own which chunk, on 4 to 4096 ranks
+  esker simulate exchange --ranks 1M --nodes 8k    messages of a collective write
   esker simulate owners --help           patterns and options"
 )]
 pub(super) struct Arguments {
@@ -21,11 +23,13 @@ pub(super) struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
+    Exchange(exchange::Arguments),
     Owners(owners::Arguments),
 }
 
 pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     match &arguments.what {
+        What::Exchange(arguments) => exchange::run(arguments, screen),
         What::Owners(arguments) => owners::run(arguments, screen),
     }
 }
