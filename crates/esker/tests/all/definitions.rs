@@ -427,7 +427,8 @@ fn the_fully_collective_case_compares_once_and_sends_no_definitions() {
         .into();
     assert_eq!(costs[0], costs[1], "the cost does not depend on how much is defined");
     for (messages, bytes, collectives) in &costs[1] {
-        assert_eq!((*messages, *bytes), (0, 0));
+        // Rank 0 tells where the file grows.
+        assert!(*messages == 0 && *bytes < 300, "{messages} messages, {bytes} bytes");
         // One comparison, and three agreements: created, filled, committed.
         assert!(*collectives <= 4, "{collectives} collectives");
     }
