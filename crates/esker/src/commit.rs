@@ -218,7 +218,10 @@ fn create_named(
             main.sync()?;
             sync_names()?;
         }
-        draft.take_name()?;
+        match replaces {
+            true => draft.take_name()?,
+            false => draft.take_name_unsynced()?,
+        }
         base.young.begin(replaces);
         if lock.is_none() {
             // An empty file that was filled was locked for that.
@@ -417,7 +420,11 @@ fn rebuild(
             new.write_graphs(&*file)?;
             settle(&*file, survives)?;
         }
-        Ok((draft.map_or(Ok(()), Draft::take_name)?, Vec::new()))
+        let take_name = match survives {
+            Survives::Death => Draft::take_name_unsynced,
+            Survives::PowerLoss => Draft::take_name,
+        };
+        Ok((draft.map_or(Ok(()), take_name)?, Vec::new()))
     })?;
     // From here on there is only the new file, so nothing may fail any more.
     Ok((file, lock))

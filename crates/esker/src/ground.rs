@@ -227,7 +227,8 @@ impl Ground {
             return Ok(());
         }
         let begun = self.begin_counting(records);
-        self.base.by_root(|| begun.and_then(|()| self.write_numrecs(records)))?;
+        let counted = || Ok((begun.and_then(|()| self.write_numrecs(records))?, Vec::new()));
+        self.base.told_by_root(counted)?;
         self.header.numrecs = NumRecs::Count(records);
         self.records = records;
         Ok(())

@@ -171,6 +171,7 @@ fn copy_records(
     }
     let mine = turn.share.items(before.records);
     let batch = (turn.at_once / new_size.max(old_size).max(1)).max(1);
+    let batch = batch.min(mine.end.saturating_sub(mine.start));
     let mut read = vec![0; (batch * old_size) as usize];
     let mut record = mine.start;
     while record < mine.end {
