@@ -37,6 +37,7 @@ impl File {
         }
         let again = new.clone();
         self.change(
+            owner.into(),
             |define| define.put_attr(owner, name, new),
             |schema| schema.put_attr(owner, name, again),
         )

@@ -5,12 +5,16 @@ use std::ffi::{c_char, c_int};
 use std::sync::Arc;
 
 use esker::graph::GraphSet;
-use esker::{Alignment, Dataset, Define, Error, FillMode, Schema, VarId, Variable, Version};
+use esker::{
+    Alignment, Dataset, Define, Error, FillMode, Owner, Schema, VarId, Variable, Version,
+    is_unmarked,
+};
 use esker_comm::{Communicator, Message, ReduceOp, Reduction};
 use esker_format::{DataLayout, name};
 
 use crate::codes::*;
 use crate::graph_ids::GraphIds;
+use crate::list::Lists;
 use crate::pending::Pending;
 use crate::tokens::Tokens;
 
@@ -67,6 +71,8 @@ pub(crate) struct File {
     /// A posted put of at most so many bytes is copied when it is posted.
     pub(crate) copied: u64,
     pub(crate) pending: Pending,
+    /// Lists of blocks that the program gave.
+    pub(crate) lists: Lists,
     pub(crate) put_size: u64,
     pub(crate) get_size: u64,
     /// The numbers of graphs, vertices and edges.
@@ -75,22 +81,68 @@ pub(crate) struct File {
     pub(crate) graphs_read: Option<GraphSet>,
     /// What goes on while the program does.
     pub(crate) tokens: Tokens,
-    /// What the program sees, once it has looked and until it changes, where that is not how values are stored.
-    pub(crate) shown: OnceCell<Result<Option<Schema>>>,
+    pub(crate) shown: Shown,
+}
+
+/// What the program sees, once it has looked and until it changes.
+#[derive(Debug, Default)]
+pub(crate) struct Shown {
+    /// Whether no variable says how it is stored: then it sees what the library has. Programs define thousands of
+    /// variables, and ask in between.
+    plain: OnceCell<bool>,
+    /// Otherwise: where it is not how values are stored, variables as arrays.
+    schema: OnceCell<Result<Option<Schema>>>,
+}
+
+/// What a change is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Touched {
+    Anything,
+    /// Dimensions and attributes of no variable.
+    NoVariable,
+    /// This variable alone.
+    Variable(VarId),
+}
+
+impl From<Owner> for Touched {
+    fn from(owner: Owner) -> Touched {
+        match owner {
+            Owner::Global => Touched::NoVariable,
+            Owner::Var(var) => Touched::Variable(var),
+        }
+    }
 }
 
 impl File {
     /// Dimensions, attributes and variables, as arrays: how they are stored is not the program's concern.
     pub(crate) fn schema(&self) -> Result<&Schema> {
-        let shown = self.shown.get_or_init(|| match &self.state {
+        let stored = self.stored_schema()?;
+        if *self.shown.plain.get_or_init(|| stored.vars.iter().all(is_unmarked)) {
+            return Ok(stored);
+        }
+        let shown = self.shown.schema.get_or_init(|| match &self.state {
             State::Define(define) => define.plain_schema().map_err(|e| of(&e)),
             State::Data(dataset) => dataset.plain_schema().map_err(|e| of(&e)),
             State::Lost => Ok(None),
         });
         match shown {
             Ok(Some(schema)) => Ok(schema),
-            Ok(None) => self.stored_schema(),
+            Ok(None) => Ok(stored),
             Err(code) => Err(*code),
+        }
+    }
+
+    /// Something has changed, or is going to.
+    pub(crate) fn changed(&mut self, touched: Touched) {
+        let unmarked = match (self.shown.plain.get(), touched) {
+            (Some(true), Touched::NoVariable) => true,
+            (Some(true), Touched::Variable(var)) => {
+                self.stored_schema().is_ok_and(|s| s.variable(var).is_some_and(is_unmarked))
+            }
+            _ => false,
+        };
+        if !unmarked {
+            self.shown = Shown::default();
         }
     }
 
@@ -124,8 +176,14 @@ impl File {
         }
     }
 
+    /// To define anything.
     pub(crate) fn define(&mut self) -> Result<&mut Define> {
-        self.shown.take();
+        self.changed(Touched::Anything);
+        self.define_known()
+    }
+
+    /// To define something of which [`File::changed`] is told afterwards.
+    pub(crate) fn define_known(&mut self) -> Result<&mut Define> {
         match &mut self.state {
             State::Define(define) => Ok(define),
             _ => Err(NC_ENOTINDEFINE),
@@ -190,7 +248,7 @@ impl File {
     /// Ends define mode. Collective.
     pub(crate) fn enddef(&mut self, room: [u64; 4]) -> Result<()> {
         let align = self.alignment(room)?;
-        self.shown.take();
+        self.changed(Touched::Anything);
         let state = std::mem::replace(&mut self.state, State::Lost);
         let State::Define(mut define) = state else {
             self.state = state;
@@ -203,21 +261,15 @@ impl File {
             let mode = if *no_fill || old { FillMode::NoFill } else { FillMode::Fill };
             let _ = define.set_fill(VarId(number), mode);
         }
-        // Not in safe mode, where every definition was compared when it was made.
-        let followed = if self.merges { Ok(false) } else { define.follow_root() };
-        match followed {
-            Ok(true) if verbose() => {
-                eprintln!("pnetcdf: the ranks define different things: rank 0's are used")
-            }
-            Ok(_) => {}
-            Err(error) => {
-                self.state = State::Define(define);
-                return Err(together(&*self.comm, &error));
-            }
-        }
-        self.no_fill.resize(define.schema().vars.len(), true);
-        match define.enddef() {
-            Ok(dataset) => {
+        let ended = match self.merges {
+            true => define.enddef().map(|dataset| (dataset, false)),
+            false => define.enddef_following_root(),
+        };
+        match ended {
+            Ok((dataset, followed)) => {
+                if followed && verbose() {
+                    eprintln!("pnetcdf: the ranks define different things: rank 0's are used");
+                }
                 self.kept_for_records = DataLayout::kept_for_records(dataset.header(), &align);
                 // Rank 0 writes it.
                 if self.comm.rank() == 0 {
@@ -232,6 +284,8 @@ impl File {
                 Ok(())
             }
             Err(failed) => {
+                // They may be rank 0's by now.
+                self.no_fill.resize(failed.define.schema().vars.len(), true);
                 self.state = State::Define(failed.define);
                 Err(together(&*self.comm, &failed.error))
             }
@@ -280,15 +334,17 @@ impl File {
     /// Changes names or attributes, in either mode. Collective in data mode.
     pub(crate) fn change(
         &mut self,
+        touched: Touched,
         in_define: impl FnOnce(&mut Define) -> esker::Result<()>,
         in_data: impl FnOnce(&mut Schema) -> std::result::Result<(), esker::SchemaError>,
     ) -> Result<()> {
-        self.shown.take();
-        match &mut self.state {
+        let changed = match &mut self.state {
             State::Define(define) => in_define(define).map_err(|e| of(&e)),
             State::Data(dataset) => dataset.amend(in_data).map_err(|e| together(&*self.comm, &e)),
             State::Lost => Err(NC_EFILE),
-        }
+        };
+        self.changed(touched);
+        changed
     }
 }
 

@@ -35,6 +35,7 @@ mod files;
 mod filetype;
 mod fortran;
 mod graph_ids;
+mod list;
 mod many;
 mod pending;
 mod request;

@@ -83,7 +83,17 @@ impl Pending {
 
     /// Takes requests out, in the order in which they were posted, each with its place in the
     /// list of numbers. Numbers become NC_REQ_NULL; the places of unknown ones come second.
-    pub(crate) fn take(&mut self, which: Which<'_>) -> (Vec<(Option<usize>, Request)>, Vec<usize>) {
+    pub(crate) fn take(
+        &mut self,
+        mut which: Which<'_>,
+    ) -> (Vec<(Option<usize>, Request)>, Vec<usize>) {
+        if let Which::These(ids) = &mut which
+            && self.are(ids)
+        {
+            ids.fill(-1);
+            let all = std::mem::take(&mut self.requests).into_iter().enumerate();
+            return (all.map(|(place, (_, request))| (Some(place), request)).collect(), Vec::new());
+        }
         let mut unknown = Vec::new();
         let wanted: Option<HashMap<c_int, usize>> = match &which {
             Which::These(ids) => {
@@ -119,6 +129,12 @@ impl Pending {
         }
         unknown.sort_unstable();
         (found, unknown)
+    }
+
+    /// Whether these are all that there are, in the order in which they were posted: what most programs wait for.
+    fn are(&self, ids: &[c_int]) -> bool {
+        let posted = self.requests.iter().map(|(id, _)| id);
+        ids.len() == self.requests.len() && ids.iter().eq(posted)
     }
 
     /// Gives back what requests had of the attached buffer.

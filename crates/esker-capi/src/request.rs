@@ -247,10 +247,11 @@ impl File {
         drop(queue);
         match outcome {
             Ok(outcomes) => {
-                let ids: std::collections::HashMap<_, _> = places.into_iter().collect();
-                for (id, outcome) in outcomes {
-                    if let (Some(place), Err(error)) = (ids.get(&id), outcome) {
-                        codes[*place] = of(&error);
+                // Both are in the order of numbers.
+                let failed = outcomes.into_iter().filter_map(|(id, o)| Some((id, o.err()?)));
+                for (id, error) in failed {
+                    if let Ok(found) = places.binary_search_by_key(&id, |(id, _)| *id) {
+                        codes[places[found].1] = of(&error);
                     }
                 }
             }

@@ -128,7 +128,7 @@ impl File {
     }
 
     /// Checks start, count and stride against the variable's shape, in PnetCDF's order.
-    fn check_slab(
+    pub(crate) fn check_slab(
         &self,
         (shape, is_record): (&[i64], bool),
         reads: bool,
@@ -464,71 +464,4 @@ pub(crate) unsafe fn list(
         // SAFETY: the memory is as C says.
         unsafe { file.go(varid, call, chosen, (address, buffer), req) }
     })
-}
-
-impl File {
-    unsafe fn choose_list(
-        &self,
-        varid: c_int,
-        reads: bool,
-        num: c_int,
-        starts: *const *const Offset,
-        counts: *const *const Offset,
-    ) -> Result<Chosen> {
-        let nothing = Chosen { selection: Selection::none(), elements: 0, map: None };
-        if num == 0 {
-            return Ok(nothing);
-        }
-        let (shape, is_record) = self.shape(varid)?;
-        let rank = shape.len();
-        let num = usize::try_from(num).map_err(|_| NC_EINVAL)?;
-        if rank == 0 {
-            if num != 1 {
-                return Err(NC_EINVAL);
-            }
-            return Ok(Chosen { selection: Selection::slab(&[], &[]), elements: 1, map: None });
-        }
-        if starts.is_null() {
-            return Err(NC_ENULLSTART);
-        }
-        let (mut start_list, mut count_list) =
-            (Vec::with_capacity(num * rank), Vec::with_capacity(num * rank));
-        let mut elements = 0u64;
-        // There may be millions of blocks: nothing is allocated for each.
-        let (mut start, mut count) = (vec![0i64; rank], vec![1i64; rank]);
-        // SAFETY: the lists have `num` places, each null or with a number per dimension.
-        let read = |lists: *const *const Offset, i: usize, into: &mut [i64]| unsafe {
-            let list =
-                if lists.is_null() { std::ptr::null() } else { lists.add(i).read_unaligned() };
-            if list.is_null() {
-                return false;
-            }
-            into.iter_mut().enumerate().for_each(|(d, n)| *n = list.add(d).read_unaligned());
-            true
-        };
-        for i in 0..num {
-            if !read(starts, i, &mut start) {
-                return Err(NC_ENULLSTART);
-            }
-            let counted = read(counts, i, &mut count);
-            if !counted {
-                count.fill(1);
-            }
-            let given = counted.then_some(&count[..]);
-            self.check_slab((&shape, is_record), reads, Some(&start), given, None, !counted)?;
-            let product = count.iter().try_fold(1u64, |n, len| n.checked_mul(*len as u64));
-            let product = product.ok_or(NC_EINTOVERFLOW)?;
-            if product == 0 {
-                continue;
-            }
-            elements = elements.checked_add(product).ok_or(NC_EINTOVERFLOW)?;
-            start_list.extend(start.iter().map(|n| *n as u64));
-            count_list.extend(count.iter().map(|n| *n as u64));
-        }
-        if elements == 0 {
-            return Ok(nothing);
-        }
-        let selection = Selection::list(rank, start_list, count_list);
-        Ok(Chosen { selection, elements, map: None })
-    }
 }

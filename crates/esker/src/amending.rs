@@ -91,7 +91,6 @@ fn amend_volume(ground: &mut Ground, volume: &dyn Volume, header: Header) -> Res
 /// Replaces a header of so many bytes, under a journal. Collective.
 fn replace(ground: &Ground, file: &Arc<dyn File>, len: u64, new: &[u8]) -> Result<()> {
     let base = &ground.base;
-    let survives = base.young.survives();
     base.by_root(|| {
         let mut old = vec![0; len as usize];
         let n = file.read_at(0, &mut old)?;
@@ -99,7 +98,7 @@ fn replace(ground: &Ground, file: &Arc<dyn File>, len: u64, new: &[u8]) -> Resul
         if old == new {
             return Ok(());
         }
-        replace_header(&base.store, &base.path, &**file, old, new, survives)
+        replace_header(&base.store, &base.path, &**file, old, new, base.survives())
     })?;
     Ok(())
 }

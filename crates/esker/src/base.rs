@@ -1,8 +1,6 @@
 //! The file under a dataset, in define mode and in data mode alike.
 
-use std::ffi::OsString;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -28,6 +26,8 @@ pub(crate) struct Base {
     pub(crate) hints: Hints,
     pub(crate) path: PathBuf,
     pub(crate) writable: bool,
+    /// Whether it was opened as a container of logs.
+    pub(crate) is_container: bool,
     pub(crate) align: Alignment,
     pub(crate) fill: FillMode,
     /// Whether new records are filled.
@@ -67,22 +67,24 @@ fn gathering(comm: Arc<dyn Communicator>, hints: &Hints) -> Result<Arc<dyn Commu
 }
 
 impl Base {
-    /// Rank 0's of what must be the same everywhere. Collective.
+    /// Rank 0's of what must be the same everywhere, or its error, and whether this rank is to write as it is. Collective.
     pub(crate) fn new(
         store: Arc<dyn Store>,
         comm: Arc<dyn Communicator>,
-        own: Common,
-    ) -> Result<Base> {
-        let same = same_everywhere(&*comm, own)?;
-        let Common { path, hints, align, fill, fill_grown, short_file, writable } = same;
+        own: Result<Common>,
+    ) -> Result<(Base, bool)> {
+        let (same, alike) = same_everywhere(&*comm, own)?;
+        let Common { path, hints, align, fill, fill_grown, short_file, writable, is_container } =
+            same;
         let (raw, blobs) = (false, false);
         let comm = gathering(comm, &hints)?;
-        Ok(Base {
+        let base = Base {
             store,
             comm,
             hints,
             path,
             writable,
+            is_container,
             align,
             fill,
             fill_grown,
@@ -93,7 +95,8 @@ impl Base {
             young: Arc::default(),
             rooms: Vec::new(),
             process: std::process::id(),
-        })
+        };
+        Ok((base, alike))
     }
 
     /// The dataset is a container, whose ranks append to logs anyway.
@@ -137,13 +140,23 @@ impl Base {
         self.agree(outcome)
     }
 
-    /// What a change of the file must survive. Collective.
-    pub(crate) fn survives(&self) -> Result<Survives> {
-        let waits = self.is_root() && self.young.survives() == Survives::PowerLoss;
-        Ok(match self.comm.any(waits)? {
-            true => Survives::PowerLoss,
-            false => Survives::Death,
-        })
+    /// The same where rank 0 has something to tell: in one broadcast, so that it does not wait for the others.
+    pub(crate) fn told_by_root<T>(
+        &self,
+        act: impl FnOnce() -> Result<(T, Vec<u8>)>,
+    ) -> Result<(Option<T>, Vec<u8>)> {
+        match self.is_root() {
+            true => act().map_or_else(
+                |error| told_of_root(&*self.comm, Err(error)).map(|told| (None, told)),
+                |(done, tell)| Ok((Some(done), told_of_root(&*self.comm, Ok(tell))?)),
+            ),
+            false => Ok((None, told_of_root(&*self.comm, Ok(Vec::new()))?)),
+        }
+    }
+
+    /// What a change of the file must survive, where rank 0 acts for all.
+    pub(crate) fn survives(&self) -> Survives {
+        self.young.survives(&*self.store, &self.path)
     }
 
     /// The length that the file has at least with so many records.
@@ -156,19 +169,6 @@ impl Base {
 
     pub(crate) fn schema_error(&self, source: esker_format::SchemaError) -> Error {
         Error::Schema { path: self.path.clone(), source }
-    }
-
-    /// Rank 0's path for everyone. Collective.
-    pub(crate) fn roots_path(&self, own: Option<&Path>) -> Result<PathBuf> {
-        match own {
-            Some(path) if self.comm.size() == 1 => Ok(path.to_path_buf()),
-            own => {
-                let own = own.map(|path| path.as_os_str().as_bytes()).unwrap_or_default();
-                let parts = broadcast_parts(&*self.comm, &[own])?;
-                let bytes = parts.into_iter().next().ok_or(Error::Garbled)?;
-                Ok(PathBuf::from(OsString::from_vec(bytes)))
-            }
-        }
     }
 
     /// A journal is there that belongs to neither header.
@@ -228,15 +228,48 @@ pub(crate) fn agree_with<T, const N: usize>(
     comm.agree_with(outcome, numbers).map_err(|disagreement| disagreement.into_error(other))
 }
 
+/// Collective: what rank 0 has to tell, or its error, for everyone. On other ranks `own` is not looked at.
+pub(crate) fn told_of_root(comm: &dyn Communicator, own: Result<Vec<u8>>) -> Result<Vec<u8>> {
+    const FAILED: u8 = 1;
+    if comm.size() == 1 {
+        return own;
+    }
+    let message = match &own {
+        Ok(tell) => [&[0], &tell[..]].concat(),
+        Err(error) => [&[FAILED], error.to_string().as_bytes()].concat(),
+    };
+    let told = comm.broadcast(0, Message::from(message))?;
+    if comm.rank() == 0 {
+        return own;
+    }
+    match told.split_first() {
+        Some((0, tell)) => Ok(tell.to_vec()),
+        Some((_, words)) => {
+            let message = String::from_utf8_lossy(words).into_owned();
+            Err(Error::OtherRank { rank: 0, message })
+        }
+        None => Err(Error::Garbled),
+    }
+}
+
 /// Collective: rank 0's parts for everyone.
 pub(crate) fn broadcast_parts(comm: &dyn Communicator, parts: &[&[u8]]) -> Result<Vec<Vec<u8>>> {
+    parts_of(&comm.broadcast(0, Message::from(joined(parts)))?)
+}
+
+/// Parts one behind the other, each with its length.
+pub(crate) fn joined(parts: &[&[u8]]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for part in parts {
         bytes.extend((part.len() as u64).to_le_bytes());
         bytes.extend(*part);
     }
-    let message = comm.broadcast(0, Message::from(bytes))?;
-    let mut rest = &message[..];
+    bytes
+}
+
+/// The parts that were joined.
+pub(crate) fn parts_of(message: &[u8]) -> Result<Vec<Vec<u8>>> {
+    let mut rest = message;
     let mut out = Vec::new();
     while let Some((len, after)) = rest.split_first_chunk::<8>() {
         let len = u64::from_le_bytes(*len) as usize;

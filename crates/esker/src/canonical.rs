@@ -13,12 +13,13 @@ use crate::error::{Error, Result};
 use crate::fill::fill_range;
 use crate::ground::Ground;
 use crate::layout::{Announced, Asked, Layout, Noted, Over, Wait};
+use crate::lists::{Frame, common_record, is_worth};
 use crate::memory::{Memory, MemoryLayout};
 use crate::plan::{Extent, Plan, Summary};
 use crate::reach::Cut;
 use crate::report::{Report, Strategy};
 use crate::request::{Direction, Request, RequestId};
-use crate::selection::{Checked, LogSpace, Purpose, Selection, Space};
+use crate::selection::{Checked, LogSpace, Purpose, Selection, Slabs, Space};
 use crate::strategy::{self, Mine, Together, Windows};
 use crate::windows::{Buffers, InWindows};
 
@@ -36,11 +37,22 @@ impl Layout for Canonical {
         if selection.as_blob().is_some() {
             return Err(ground.not_decomposed(var));
         }
+        let list = selection.slabs().filter(|slabs| space == Space::File && is_worth(slabs));
+        let list = list.map(|slabs| (slabs, frame(ground, var)));
+        if let Some((slabs, frame)) = &list
+            && let Some(checked) = met_before(ground, var, purpose, (slabs, frame))
+        {
+            return Ok(checked);
+        }
         let checked = selection.check(&ground.header, var, ground.records, purpose, space);
-        checked.map_err(|source| {
+        let mut checked = checked.map_err(|source| {
             let (path, var) = (ground.base.path.clone(), ground.name(var));
             Error::Selection { path, var, source }
-        })
+        })?;
+        if let Some((slabs, frame)) = &list {
+            remember(ground, var, (slabs, frame), &mut checked.extent);
+        }
+        Ok(checked)
     }
 
     fn require_present(
@@ -194,6 +206,67 @@ impl Layout for Canonical {
         ground.base.agree(filled)?;
         let records = ground.base.comm.max_u64(ground.records.max(record + 1))?;
         ground.grow_together(records)
+    }
+}
+
+/// What lists of blocks mean the same in: the shape without records, and the size of an element.
+fn frame(ground: &Ground, var: VarId) -> Frame {
+    let schema = &ground.header.schema;
+    let Some(variable) = schema.variable(var) else { return (Vec::new(), false) };
+    let is_record = schema.is_record(variable);
+    let mut numbers = schema.shape(variable, 0);
+    numbers.push(variable.ty.size());
+    (numbers, is_record)
+}
+
+/// Where this record of a variable begins; `None` where it has no offset.
+fn begin(ground: &Ground, var: VarId, record: u64) -> Option<u64> {
+    let place = ground.header.place(var)?;
+    record.checked_mul(ground.header.layout.record_size)?.checked_add(place.begin)
+}
+
+/// What a selection is whose list of blocks was checked before, for this variable or one like it; `None` if it has
+/// to be looked at, because it is new or beyond what there is.
+fn met_before(
+    ground: &Ground,
+    var: VarId,
+    purpose: Purpose,
+    (slabs, frame): (&Arc<Slabs>, &Frame),
+) -> Option<Checked> {
+    let (shared, record) = ground.lists().find(slabs, frame, ground.base.hints.cache)?;
+    let most = match purpose {
+        Purpose::Read => ground.records,
+        Purpose::Write { .. } => ground.header.schema.version.max_count(),
+    };
+    let records = match frame.1 {
+        false => 0,
+        true => record.checked_add(1).filter(|n| *n <= most && ground.header.can_hold(*n))?,
+    };
+    let base = begin(ground, var, record)?;
+    base.checked_add(shared.end())?;
+    let size = *frame.0.last()?;
+    let (elements, extent) = (shared.bytes() / size, Extent::of_shared(shared, base, size));
+    let (whole_records, parts, gaps, space) = (None, None, Vec::new(), Space::File);
+    Some(Checked { elements, records, extent, whole_records, parts, gaps, space })
+}
+
+/// Keeps what a list of blocks is, for other variables and records, if that is not too much.
+fn remember(
+    ground: &Ground,
+    var: VarId,
+    (slabs, frame): (&Arc<Slabs>, &Frame),
+    extent: &mut Extent,
+) {
+    let budget = ground.base.hints.cache;
+    let numbers = (slabs.start.len() + slabs.count.len()) * size_of::<u64>();
+    if numbers as u64 > budget / 2 {
+        return;
+    }
+    if let Some(record) = common_record(slabs, frame)
+        && let Some(begin) = begin(ground, var, record)
+        && let Some(shared) = extent.share(begin, u64::MAX)
+    {
+        ground.lists().keep(slabs, frame, &shared, (shared.memory(), budget));
     }
 }
 

@@ -5,6 +5,8 @@
 //! - When data must move, a new file is built beside the old one and renamed over it: the old
 //!   one is whole until the new one is.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -123,11 +125,9 @@ impl New<'_> {
 /// Bytes that the header of a dataset with sub-files may grow by: it is never placed again.
 const AMENDS: u64 = 8 << 10;
 
-/// A file that rank 0 has begun, and where, on every rank; nothing if an attempt has failed.
-type Begun = (Option<Draft>, Option<PathBuf>);
-
-/// Commits a new dataset, in place of one that has its name. Collective.
-pub(crate) fn create(base: &Base, new: &New<'_>, begun: Begun) -> Result<Committed> {
+/// Commits a new dataset, in place of one that has its name, in the file that rank 0 has begun (in another, if an
+/// attempt with that has failed). Collective.
+pub(crate) fn create(base: &Base, new: &New<'_>, begun: Option<Draft>) -> Result<Committed> {
     let New { header, groups, .. } = *new;
     let disk = match groups {
         None => None,
@@ -152,11 +152,11 @@ fn create_named(
     base: &Base,
     new: &New<'_>,
     disk: Option<(&Groups, Header)>,
-    (begun, growing): Begun,
+    begun: Option<Draft>,
 ) -> Result<Committed> {
     let New { header, fills, groups, .. } = *new;
     let encoded = disk.as_ref().map_or(header, |(_, disk)| disk).encode();
-    let created = base.by_root(|| {
+    let (created, growing) = base.told_by_root(|| {
         let stored = disk.as_ref().map_or(header, |(_, disk)| disk);
         let replaced = Replaced::look(base)?;
         let draft = match begun {
@@ -167,7 +167,8 @@ fn create_named(
         let lock = new.lock(base, &file)?;
         file.set_len(new.end(base, stored, 0))?;
         new.write_tables(base, &*file, draft.path())?;
-        Ok((draft, (file, lock), replaced))
+        let growing = draft.path().as_os_str().as_bytes().to_vec();
+        Ok(((draft, (file, lock), replaced), growing))
     })?;
     let (mut draft, created, replaced) = match created {
         Some((draft, file, replaced)) => (Some(draft), Some(file), Some(replaced)),
@@ -175,10 +176,7 @@ fn create_named(
     };
     let (created, lock) = created.unzip();
     let lock = lock.flatten();
-    let name = match growing {
-        Some(name) => name,
-        None => base.roots_path(draft.as_ref().map(Draft::path))?,
-    };
+    let name = PathBuf::from(OsString::from_vec(growing));
     let file = opened(base, &name, created);
     let mut live = Vec::new();
     let (file, spread): (Result<Arc<dyn File>>, _) = match disk {
@@ -203,7 +201,7 @@ fn create_named(
         Ok(file)
     });
     let file = base.agree(filled)?;
-    base.by_root(|| {
+    base.told_by_root(|| {
         let draft = draft.take().ok_or(Error::Garbled)?;
         let replaces = young::would_be_missed(&*base.store, &base.path);
         let old = replaced.as_ref().is_some_and(Replaced::had_subfiles);
@@ -220,10 +218,11 @@ fn create_named(
             main.sync()?;
             sync_names()?;
         }
-        draft.take_name()?;
-        if !replaces {
-            base.young.begin();
+        match replaces {
+            true => draft.take_name()?,
+            false => draft.take_name_unsynced()?,
         }
+        base.young.begin(replaces);
         if lock.is_none() {
             // An empty file that was filled was locked for that.
             let _ = main.unlock();
@@ -232,7 +231,7 @@ fn create_named(
             remove_others(base, new.placing.and_then(|p| p.stem.as_deref()).unwrap_or(""));
         }
         // Or the old dataset could come back without its sub-files.
-        Ok(sync_names()?)
+        Ok((sync_names()?, Vec::new()))
     })?;
     // They belong to a dataset now.
     drop(live);
@@ -266,27 +265,41 @@ fn opened(base: &Base, name: &Path, mine: Option<Arc<dyn File>>) -> Result<Arc<d
 
 /// Commits a redefinition. Collective.
 pub(crate) fn update(base: &Base, before: &Before, new: &New<'_>) -> Result<Committed> {
-    // Until the new header is there; longer, if the dataset has one writer at a time.
-    let held = base.by_root(|| {
+    let heap_stays = new.placing.is_none_or(|placing| placing.moved.is_none());
+    let moves = !(heap_stays && stays(before, new.header));
+    let (mine, told) = base.told_by_root(|| {
+        // Until the new header is there; longer, if the dataset has one writer at a time.
         let held = match before.lock {
             Some(_) => None,
             None => writer::lock(base, &before.file)?,
         };
         undo_failed_attempt(base, before)?;
         require_same(base, before)?;
-        Ok(held)
+        let survives = base.survives();
+        let begun = match moves {
+            true => Some(begin_rebuild(base, before, new)?),
+            false => make_room(base, before, new).map(|()| None)?,
+        };
+        let path = begun.as_ref().map(|(draft, ..)| draft.path().as_os_str().as_bytes());
+        let tell = [&[survives as u8], path.unwrap_or_default()].concat();
+        Ok(((held, begun), tell))
     })?;
-    let survives = base.survives()?;
-    let heap_stays = new.placing.is_none_or(|placing| placing.moved.is_none());
+    let (survives, path) = told.split_first().ok_or(Error::Garbled)?;
+    let survives = match *survives == Survives::Death as u8 {
+        true => Survives::Death,
+        false => Survives::PowerLoss,
+    };
+    let (held, begun) = mine.unzip();
     let (container, heap, volume) = (None, None, None);
-    if heap_stays && stays(before, new.header) {
+    if moves {
+        let growing = PathBuf::from(OsStr::from_bytes(path));
+        let (file, lock) = rebuild(base, before, new, (begun.flatten(), &growing), survives)?;
+        Ok(Committed { file, renamed: true, container, heap, volume, lock })
+    } else {
         in_place(base, before, new, survives)?;
         let (file, renamed) = (before.file.clone(), false);
         let lock = held.flatten().filter(|_| new.needs_one_writer());
         Ok(Committed { file, renamed, container, heap, volume, lock })
-    } else {
-        let (file, lock) = rebuild(base, before, new, survives)?;
-        Ok(Committed { file, renamed: true, container, heap, volume, lock })
     }
 }
 
@@ -329,22 +342,25 @@ fn stays(before: &Before, header: &Header) -> bool {
         })
 }
 
+/// Makes the file as long as the new header needs it. Where the new variables are there was nothing, for a reader
+/// of the old one. On rank 0.
+fn make_room(base: &Base, before: &Before, new: &New<'_>) -> Result<()> {
+    let file = &*before.file;
+    let end = new.end(base, new.header, before.records);
+    if file.len()? < end {
+        file.set_len(end)?;
+    }
+    new.write_tables(base, file, &base.path)
+}
+
 fn in_place(base: &Base, before: &Before, new: &New<'_>, survives: Survives) -> Result<()> {
     let New { header, fills, .. } = *new;
     let file = &*before.file;
-    // Where the new variables are there was nothing, for a reader of the old header.
-    base.by_root(|| {
-        let end = new.end(base, header, before.records);
-        if file.len()? < end {
-            file.set_len(end)?;
-        }
-        new.write_tables(base, file, &base.path)
-    })?;
     let first = before.header.layout.places.len();
     let filled = fill_new_fixed(file, header, first, fills, base)
         .and_then(|()| new.write_contents(base, file));
     base.agree(filled.and_then(|()| settle(file, survives)))?;
-    base.by_root(|| write_header(base, before, header, survives))?;
+    base.told_by_root(|| Ok((write_header(base, before, header, survives)?, Vec::new())))?;
     Ok(())
 }
 
@@ -369,67 +385,74 @@ fn settle(file: &dyn File, survives: Survives) -> Result<()> {
     }
 }
 
+/// A file that takes the place of the one before: its draft, itself, and its lock.
+type Rebuilt = (Draft, Arc<dyn File>, Option<Locked>);
+
+/// Begins the file that the data move to. On rank 0.
+fn begin_rebuild(base: &Base, before: &Before, new: &New<'_>) -> Result<Rebuilt> {
+    let header = new.header;
+    let draft = Draft::whole(&base.store, &base.path)?;
+    let file = grown(base, &draft)?;
+    let lock = new.lock(base, &file)?;
+    file.write_at(0, &header.encode())?;
+    file.set_len(new.end(base, header, before.records))?;
+    new.write_tables(base, &*file, draft.path())?;
+    Ok((draft, file, lock))
+}
+
+/// Moves the data into the file that rank 0 has begun, which everybody finds at `growing`, and gives it its name.
 fn rebuild(
     base: &Base,
     before: &Before,
     new: &New<'_>,
+    (begun, growing): (Option<Rebuilt>, &Path),
     survives: Survives,
 ) -> Result<(Arc<dyn File>, Option<Locked>)> {
+    let (draft, mine, lock) = match begun {
+        Some((draft, file, lock)) => (Some(draft), Some(file), lock),
+        None => (None, None, None),
+    };
     // The old file is untouched by a failure, and the draft goes with it.
-    let (file, lock, draft) = build(base, before, new, survives)?;
-    base.by_root(|| Ok(draft.map_or(Ok(()), Draft::take_name)?))?;
-    // From here on there is only the new file, so nothing may fail any more. A handle that
-    // is opened now has the right name in its errors, but the one we have will do.
-    Ok((base.store.open(&base.path, Access::ReadWrite).unwrap_or(file), lock))
+    let file = base.agree(moved(base, before, new, (growing, mine), survives))?;
+    base.told_by_root(|| {
+        if !new.contents.is_empty() {
+            // Where a rank may just have copied what was there before.
+            new.write_graphs(&*file)?;
+            settle(&*file, survives)?;
+        }
+        let take_name = match survives {
+            Survives::Death => Draft::take_name_unsynced,
+            Survives::PowerLoss => Draft::take_name,
+        };
+        Ok((draft.map_or(Ok(()), take_name)?, Vec::new()))
+    })?;
+    // From here on there is only the new file, so nothing may fail any more.
+    Ok((file, lock))
 }
 
-/// A file that was built, its lock, and what it is until it has its name.
-type Built = (Arc<dyn File>, Option<Locked>, Option<Draft>);
-
-fn build(base: &Base, before: &Before, new: &New<'_>, survives: Survives) -> Result<Built> {
+/// The file with this rank's share of what is in it.
+fn moved(
+    base: &Base,
+    before: &Before,
+    new: &New<'_>,
+    (growing, mine): (&Path, Option<Arc<dyn File>>),
+    survives: Survives,
+) -> Result<Arc<dyn File>> {
     let New { header, fills, maps, placing, .. } = *new;
-    let created = base.by_root(|| {
-        let draft = Draft::whole(&base.store, &base.path)?;
-        let file = grown(base, &draft)?;
-        let lock = new.lock(base, &file)?;
-        file.write_at(0, &header.encode())?;
-        file.set_len(new.end(base, header, before.records))?;
-        new.write_tables(base, &*file, draft.path())?;
-        Ok((draft, (file, lock)))
-    })?;
-    let (draft, created) = created.unzip();
-    let (created, lock) = created.unzip();
-    let name = base.roots_path(draft.as_ref().map(Draft::path))?;
-    let filled = opened(base, &name, created).and_then(|file| {
-        let turn = Turn { share: base.share(), at_once: base.hints.move_chunk };
-        moving::copy_data(before, header, fills, &*file, turn)?;
-        if let Some(placing) = placing.filter(|placing| placing.stem.is_none()) {
-            // Everything in the heap is counted from its beginning.
-            let (from, len) = placing.moved.unwrap_or(before.heap);
-            moving::copy_part(
-                &*before.file,
-                from,
-                &*file,
-                placing.heap.begin,
-                turn.share.of(len),
-                turn.at_once,
-            )?;
-        }
-        let first = before.header.layout.places.len();
-        fill_new_fixed(&*file, header, first, fills, base)?;
-        write_maps(&*file, header, maps)?;
-        settle(&*file, survives)?;
-        Ok(file)
-    });
-    let file = base.agree(filled)?;
-    if !new.contents.is_empty() {
-        // Where a rank may just have copied what was there before.
-        base.by_root(|| {
-            new.write_graphs(&*file)?;
-            settle(&*file, survives)
-        })?;
+    let file = opened(base, growing, mine)?;
+    let turn = Turn { share: base.share(), at_once: base.hints.move_chunk };
+    moving::copy_data(before, header, fills, &*file, turn)?;
+    if let Some(placing) = placing.filter(|placing| placing.stem.is_none()) {
+        // Everything in the heap is counted from its beginning.
+        let (from, len) = placing.moved.unwrap_or(before.heap);
+        let (old, part) = (&*before.file, turn.share.of(len));
+        moving::copy_part(old, from, &*file, placing.heap.begin, part, turn.at_once)?;
     }
-    Ok((file, lock.flatten(), draft))
+    let first = before.header.layout.places.len();
+    fill_new_fixed(&*file, header, first, fills, base)?;
+    write_maps(&*file, header, maps)?;
+    settle(&*file, survives)?;
+    Ok(file)
 }
 
 /// Writes this rank's share of the fill values of the fixed-size variables from number `first`

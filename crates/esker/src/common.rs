@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use esker_comm::{Communicator, CommunicatorExt, Message};
+use esker_comm::{Communicator, Message};
 use esker_format::Alignment;
 
-use crate::base::broadcast_parts;
+use crate::base::{joined, parts_of, told_of_root};
 use crate::error::{Error, Result};
 use crate::hints::Hints;
 use crate::options::FillMode;
@@ -24,14 +24,25 @@ pub(crate) struct Common {
     /// Whether the file may end before its last value.
     pub(crate) short_file: bool,
     pub(crate) writable: bool,
+    /// Whether the path is a container's.
+    pub(crate) is_container: bool,
 }
 
-/// Rank 0's for everyone. Collective.
-pub(crate) fn same_everywhere(comm: &dyn Communicator, own: Common) -> Result<Common> {
+/// Rank 0's for everyone, or its error, and whether this rank is to write as it is. Rank 0 waits for nobody.
+/// Collective.
+pub(crate) fn same_everywhere(
+    comm: &dyn Communicator,
+    own: Result<Common>,
+) -> Result<(Common, bool)> {
     if comm.size() == 1 {
-        return Ok(own);
+        return Ok((own?, true));
     }
-    let Common { path, mut hints, align, fill, fill_grown, short_file, writable } = own;
+    let own = match own {
+        Ok(own) => own,
+        Err(error) => return told_of_root(comm, Err(error)).and(Err(Error::Garbled)),
+    };
+    let Common { path, mut hints, align, fill, fill_grown, short_file, writable, is_container } =
+        own;
     let fills = fill == FillMode::Fill;
     let numbers = [
         align.header,
@@ -45,11 +56,12 @@ pub(crate) fn same_everywhere(comm: &dyn Communicator, own: Common) -> Result<Co
         fill_grown.into(),
         short_file.into(),
         writable.into(),
+        is_container.into(),
     ];
     let numbers = Message::from_u64s(&numbers);
     let pairs = hints.given();
     let parts = [path.as_os_str().as_bytes(), pairs.as_bytes(), &numbers[..]];
-    let parts = broadcast_parts(comm, &parts)?;
+    let parts = parts_of(&told_of_root(comm, Ok(joined(&parts)))?)?;
     let [path, pairs, numbers] = <[Vec<u8>; 3]>::try_from(parts).map_err(|_| Error::Garbled)?;
     let path = PathBuf::from(OsString::from_vec(path));
     // From the same text on every rank, so that a value out of its bounds is refused by all.
@@ -59,14 +71,13 @@ pub(crate) fn same_everywhere(comm: &dyn Communicator, own: Common) -> Result<Co
     let [header, variable, records, header_room, record_room, records_from] =
         <[u64; 6]>::try_from(sizes).map_err(|_| Error::Garbled)?;
     let switches: Vec<bool> = switches.iter().map(|n| *n == 1).collect();
-    let [never_back, fills, fill_grown, short_file, for_writing] =
-        <[bool; 5]>::try_from(switches).map_err(|_| Error::Garbled)?;
-    if !comm.all(writable == for_writing)? {
-        let why = "some ranks open it for writing and some for reading only";
-        return Err(Error::NotAlike { path, why });
-    }
+    let [never_back, fills, fill_grown, short_file, for_writing, is_container] =
+        <[bool; 6]>::try_from(switches).map_err(|_| Error::Garbled)?;
     let align =
         Alignment { header, variable, records, header_room, record_room, records_from, never_back };
     let fill = if fills { FillMode::Fill } else { FillMode::NoFill };
-    Ok(Common { path, hints, align, fill, fill_grown, short_file, writable })
+    let alike = writable == for_writing;
+    let common =
+        Common { path, hints, align, fill, fill_grown, short_file, writable, is_container };
+    Ok((common, alike))
 }

@@ -132,7 +132,12 @@ impl Dataset {
 
     /// What this rank's caches hold now, and by their hints may hold.
     pub fn caches(&self) -> Vec<CacheUse> {
-        self.layout.caches(&self.base().hints)
+        let mut caches = self.layout.caches(&self.base().hints);
+        let (bytes, budget) = (self.ground.lists().memory(), self.base().hints.cache);
+        if bytes > 0 {
+            caches.push(CacheUse { what: "lists of blocks", bytes, budget });
+        }
+        caches
     }
 
     /// Starts a new report.

@@ -3,12 +3,14 @@
 mod names;
 
 use std::any::Any;
+use std::ffi::OsStr;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use esker_comm::CommunicatorExt;
+use esker_comm::{CommunicatorExt, ReduceOp, Reduction};
 use esker_format::chunked::without_end;
 use esker_format::graph::GraphSet;
 use esker_format::{
@@ -16,7 +18,7 @@ use esker_format::{
 };
 use esker_store::{CreateMode, Draft, File, Locked, Occupant, Store, StoreError};
 
-use crate::base::{Base, agree, broadcast_parts};
+use crate::base::{Base, broadcast_parts};
 use crate::burst::{Buffered, Burst};
 use crate::chunked::{self, Chunked, Placing};
 use crate::commit::{self, Committed};
@@ -62,8 +64,6 @@ pub struct Define {
     /// The file of a new dataset before it has its name, on rank 0. A failed attempt takes it away, and
     /// the next one begins another.
     draft: Option<Draft>,
-    /// Where it grows, on every rank.
-    growing: Option<PathBuf>,
     /// The file that holds the name of a new dataset until it is committed, if it must be new.
     placeholder: Option<PathBuf>,
     /// Whether something was renamed or deleted, which cannot be merged.
@@ -109,6 +109,16 @@ impl Before {
     fn schema(&self) -> &Schema {
         self.chunked().map_or(&self.header.schema, |chunked| &chunked.schema)
     }
+}
+
+/// What came of comparing the ranks' definitions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compared {
+    Alike,
+    /// They are, but the graphs of variables are not.
+    ButForGraphs,
+    /// They were not, and everyone has rank 0's now.
+    Followed,
 }
 
 /// A definition that is in the file: its header, and each variable's own fill mode.
@@ -169,11 +179,20 @@ impl Define {
             (0, StoredAs::Log) => container::claim(&*options.store, path, options.clobber),
             _ => Ok(path.to_path_buf()),
         };
-        let path = agree(&*comm, claimed)?;
         let align = aligned(options.align, &hints);
         let CreateOptions { store, fill, fill_grown, short_file, .. } = options;
-        let own = Common { path, hints, align, fill, fill_grown, short_file, writable: true };
-        let mut base = Base::new(store, comm, own)?;
+        let (writable, is_container) = (true, false);
+        let own = claimed.map(|path| Common {
+            path,
+            hints,
+            align,
+            fill,
+            fill_grown,
+            short_file,
+            writable,
+            is_container,
+        });
+        let (mut base, _) = Base::new(store, comm, own)?;
         (base.raw, base.blobs) = (options.raw || base.hints.raw(), options.blobs);
         base.rooms = options.rooms;
         let classic = base.hints.layout == StoredAs::Classic;
@@ -191,7 +210,6 @@ impl Define {
             burst: None,
             groups: None,
             draft: None,
-            growing: None,
             placeholder,
             removed: false,
             maps: Vec::new(),
@@ -200,12 +218,14 @@ impl Define {
         // A directory that takes no files is reported before any work is done.
         let base = &define.base;
         if classic {
-            define.draft = base.by_root(|| {
-                Ok(Draft::begin_striped(&base.store, &base.path, base.hints.stripes())?)
+            let (draft, growing) = base.told_by_root(|| {
+                let stripes = base.hints.stripes();
+                let draft = Draft::begin_striped(&base.store, &base.path, stripes)?;
+                let growing = draft.path().as_os_str().as_bytes().to_vec();
+                Ok((draft, growing))
             })?;
-            let growing = base.roots_path(define.draft.as_ref().map(Draft::path))?;
-            define.burst = Burst::start(base, &growing)?;
-            define.growing = Some(growing);
+            define.burst = Burst::start(base, Path::new(OsStr::from_bytes(&growing)))?;
+            define.draft = draft;
         }
         Ok(define)
     }
@@ -233,7 +253,7 @@ impl Define {
             }
         };
         let (before, maps) = (Some(before), Vec::new());
-        let (draft, growing, placeholder) = (None, None, None);
+        let (draft, placeholder) = (None, None);
         let removed = false;
         let groups = None;
         Define {
@@ -245,7 +265,6 @@ impl Define {
             burst,
             groups,
             draft,
-            growing,
             placeholder,
             removed,
             maps,
@@ -411,10 +430,24 @@ impl Define {
     /// Takes rank 0's definitions in place of this rank's, where the ranks' differ: PnetCDF's way.
     /// Tells whether they did. Collective.
     pub fn follow_root(&mut self) -> Result<bool> {
+        Ok(self.follow()? == Compared::Followed)
+    }
+
+    fn follow(&mut self) -> Result<Compared> {
         let comm = &*self.base.comm;
         let own = hash(&self.schema, &self.fills, self.removed);
-        if comm.size() == 1 || comm.all_equal(own)? {
-            return Ok(false);
+        if comm.size() == 1 {
+            return Ok(Compared::Alike);
+        }
+        // Graphs are merged in any case, and compared here to spare a second comparison.
+        let (everything, graphs) = (own, own ^ self.graphs.hash());
+        let mut bounds = [everything, !everything, graphs, !graphs];
+        comm.all_reduce(Reduction::U64(&mut bounds), ReduceOp::Min)?;
+        let [definitions, graphs] = [0, 2].map(|i| bounds[i] == !bounds[i + 1]);
+        match (definitions, graphs) {
+            (true, true) => return Ok(Compared::Alike),
+            (true, false) => return Ok(Compared::ButForGraphs),
+            (false, _) => {}
         }
         let mode = |fill: &Option<FillMode>| match fill {
             None => 0,
@@ -438,7 +471,7 @@ impl Define {
         self.removed = removed == [1];
         // Everyone has rank 0's numbers now.
         self.file_order = None;
-        Ok(true)
+        Ok(Compared::Followed)
     }
 
     /// Ends define mode: merges the definitions of all ranks, places the variables, moves data
@@ -446,8 +479,25 @@ impl Define {
     ///
     /// When the process dies in here the file has the old header or the new one, with the
     /// data that belong to it.
-    pub fn enddef(mut self) -> Result<Dataset, EnddefError> {
-        match self.commit() {
+    pub fn enddef(self) -> Result<Dataset, EnddefError> {
+        self.end(false)
+    }
+
+    /// The same with rank 0's definitions where the ranks' differ ([`Define::follow_root`]), and whether they did.
+    /// Collective.
+    pub fn enddef_following_root(mut self) -> Result<(Dataset, bool), EnddefError> {
+        match self.follow() {
+            Ok(compared) => {
+                let dataset = self.end(compared == Compared::Alike)?;
+                Ok((dataset, compared == Compared::Followed))
+            }
+            Err(error) => Err(EnddefError { define: Box::new(self), error: Box::new(error) }),
+        }
+    }
+
+    /// `alike` if the ranks' definitions are known to be so.
+    fn end(mut self, alike: bool) -> Result<Dataset, EnddefError> {
+        match self.commit(alike) {
             Ok(((mut committed, header, fills), placed)) => {
                 let heap = committed.heap.take();
                 self.placeholder = None;
@@ -480,12 +530,12 @@ impl Define {
     }
 
     /// The definition of all ranks, committed, and what it did for graphs.
-    fn commit(&mut self) -> Result<(Defined, Placed)> {
+    fn commit(&mut self, alike: bool) -> Result<(Defined, Placed)> {
         self.base.require_own_process()?;
         if let Some(groups) = &mut self.groups {
             groups.rename();
         }
-        let (mut schema, mut own_fills, graphs) = self.merge()?;
+        let (mut schema, mut own_fills, graphs) = self.merge(alike)?;
         let placed = match &graphs {
             None => Placed::default(),
             Some(set) => {
@@ -544,10 +594,7 @@ impl Define {
             groups: self.groups.as_ref(),
         };
         let mut committed = match &self.before {
-            None => {
-                let begun = (self.draft.take(), self.growing.take());
-                commit::create(&self.base, &new, begun)?
-            }
+            None => commit::create(&self.base, &new, self.draft.take())?,
             Some(before) => commit::update(&self.base, before, &new)?,
         };
         committed.heap = placing.map(|placing| placing.heap);
@@ -610,12 +657,15 @@ impl Define {
 
     /// The schema that all ranks have together, in the file's order, and their graphs if any of them may
     /// have changed some. Collective.
-    fn merge(&self) -> Result<(Schema, Vec<Option<FillMode>>, Option<GraphSet>)> {
+    fn merge(&self, alike: bool) -> Result<(Schema, Vec<Option<FillMode>>, Option<GraphSet>)> {
         let comm = &*self.base.comm;
         let (own, own_fills) = self.comparable();
+        if alike || comm.size() == 1 {
+            return Ok((own.clone(), own_fills, self.graphs.changed()));
+        }
         let mine = hash(own, &own_fills, self.removed);
         // One comparison is all where everyone defines the same.
-        if comm.size() == 1 || comm.all_equal(mine ^ self.graphs.hash())? {
+        if comm.all_equal(mine ^ self.graphs.hash())? {
             return Ok((own.clone(), own_fills, self.graphs.changed()));
         }
         let graphs = self.merge_graphs()?;

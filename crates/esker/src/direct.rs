@@ -48,6 +48,8 @@ pub(crate) fn write(
     let mut at = 0;
     let mut tally = Tally::default();
     each_stretch(plan, Overlap::LaterWins, |pieces| {
+        // Not around each piece: there may be a million, and asking for the time takes longer than to convert two elements.
+        let (clock, written) = (Instant::now(), report.phases.write);
         for piece in pieces {
             let request = &mut requests[piece.request as usize];
             let size = request.memory.sides.external.size();
@@ -65,13 +67,13 @@ pub(crate) fn write(
                 let n = (piece.len - done).min(room - room % size);
                 let start = block.len();
                 block.resize(start + n as usize, 0);
-                let clock = Instant::now();
                 request.pack(piece.element + done / size, &mut block[start..])?;
-                report.phases.convert += clock.elapsed();
                 report.copied += n;
                 done += n;
             }
         }
+        let writing = report.phases.write - written;
+        report.phases.convert += clock.elapsed().saturating_sub(writing);
         Ok(())
     })?;
     flush(file, at, &mut block, &mut tally, report)?;

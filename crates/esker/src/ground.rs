@@ -3,7 +3,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use esker_comm::CommunicatorExt;
 use esker_format::{
@@ -16,10 +16,11 @@ use crate::counting::Begun;
 use crate::error::{DecompositionError, Error, Result};
 use crate::fill::fill_records;
 use crate::io_thread::IoThread;
+use crate::lists::Memo;
 use crate::memory::{FillBytes, Lent, Memory, MemoryLayout, Sides};
 use crate::nearest;
 use crate::options::FillMode;
-use crate::plan::Extent;
+use crate::plan::{Extent, SharedRuns};
 use crate::report::Report;
 use crate::request::Request;
 use crate::selection::{LogSpace, Space};
@@ -53,6 +54,8 @@ pub(crate) struct Ground {
     /// Whether the file is in a folder of the dataset's own, whose name is not either.
     pub(crate) in_folder: bool,
     machine: OnceLock<Machine>,
+    /// What lists of blocks are in ordinary variables.
+    lists: Mutex<Memo<SharedRuns>>,
     pub(crate) buffers: Buffers,
     /// The file, if it lies in several.
     pub(crate) volume: Option<Arc<dyn Volume>>,
@@ -98,6 +101,7 @@ impl Ground {
             renamed,
             in_folder: false,
             machine: OnceLock::new(),
+            lists: Mutex::default(),
             buffers: Buffers::default(),
             sole: volume.is_some(),
             volume,
@@ -223,7 +227,8 @@ impl Ground {
             return Ok(());
         }
         let begun = self.begin_counting(records);
-        self.base.by_root(|| begun.and_then(|()| self.write_numrecs(records)))?;
+        let counted = || Ok((begun.and_then(|()| self.write_numrecs(records))?, Vec::new()));
+        self.base.told_by_root(counted)?;
         self.header.numrecs = NumRecs::Count(records);
         self.records = records;
         Ok(())
@@ -316,6 +321,11 @@ impl Ground {
             }
         };
         Ok(*self.machine.get_or_init(|| machine))
+    }
+
+    /// What lists of blocks were found to be, from where each variable begins.
+    pub(crate) fn lists(&self) -> MutexGuard<'_, Memo<SharedRuns>> {
+        self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Fails for a variable that is not what it was when it was sealed.

@@ -28,10 +28,8 @@ pub(crate) fn copy_data(
     let copy = |from: u64, place: u64, len: u64| {
         copy_part(&*before.file, from, to, place, share.of(len), turn.at_once)
     };
-    for (id, var, from) in old.vars() {
-        if !old.schema.is_record(var) {
-            copy(from.begin, header.layout.places[id.0].begin, from.bytes)?;
-        }
+    for Stretch { from, to, len } in fixed(old, header) {
+        copy(from, to, len)?;
     }
     if before.records == 0 {
         return Ok(());
@@ -50,6 +48,44 @@ pub(crate) fn copy_data(
         return copy(from, place, len);
     }
     copy_records(before, header, fills, to, turn)
+}
+
+/// Bytes that move as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stretch {
+    from: u64,
+    to: u64,
+    len: u64,
+}
+
+impl Stretch {
+    /// Whether another one goes on behind this one in both files, with no more than a variable's padding between them.
+    fn goes_on(&self, next: &Stretch) -> bool {
+        const PADDING: u64 = 3;
+        let between = next.from.checked_sub(self.from + self.len);
+        between.is_some_and(|n| n <= PADDING)
+            && next.to.checked_sub(self.to) == Some(next.from - self.from)
+    }
+}
+
+/// The fixed-size variables, as few stretches: a file may have thousands of small ones.
+fn fixed(old: &Header, new: &Header) -> Vec<Stretch> {
+    let variables = old.vars().filter(|(_, var, _)| !old.schema.is_record(var));
+    let mut each: Vec<Stretch> = variables
+        .map(|(id, _, place)| {
+            let (from, to) = (place.begin, new.layout.places[id.0].begin);
+            Stretch { from, to, len: place.bytes }
+        })
+        .collect();
+    each.sort_by_key(|stretch| stretch.from);
+    let mut joined: Vec<Stretch> = Vec::new();
+    for next in each {
+        match joined.last_mut() {
+            Some(last) if last.goes_on(&next) => last.len = next.from + next.len - last.from,
+            _ => joined.push(next),
+        }
+    }
+    joined
 }
 
 /// Copies this part of what begins at `at` in one file and at `place` in the other.
@@ -135,6 +171,7 @@ fn copy_records(
     }
     let mine = turn.share.items(before.records);
     let batch = (turn.at_once / new_size.max(old_size).max(1)).max(1);
+    let batch = batch.min(mine.end.saturating_sub(mine.start));
     let mut read = vec![0; (batch * old_size) as usize];
     let mut record = mine.start;
     while record < mine.end {

@@ -1,14 +1,13 @@
 //! Opening a dataset: one rank reads the header, and the others get it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use esker_comm::CommunicatorExt;
 use esker_format::chunked::{Anchor, writer_of};
 use esker_format::{Alignment, DataLayout, Decoded, Header, HeaderState, NumRecs};
-use esker_store::{Access, File, Locked};
+use esker_store::{Access, File, Locked, Store};
 
-use crate::base::{Base, agree, broadcast_parts, classic_of, header_as_read, read_header_bytes};
+use crate::base::{Base, agree_with, classic_of, header_as_read, read_header_bytes};
 use crate::burst::{Buffered, Burst};
 use crate::canonical::Canonical;
 use crate::chunked::{ChunkRoom, Chunked};
@@ -41,29 +40,34 @@ impl Dataset {
     /// looks at the file as if it were finished).
     pub fn open_with(path: impl AsRef<Path>, options: OpenOptions) -> Result<Dataset> {
         let comm = options.comm.share()?;
-        let is_container = match comm.rank() {
-            0 => container::is_container(&*options.store, path.as_ref()),
-            _ => Ok(false),
-        };
-        let is_container = comm.any(agree(&*comm, is_container)?)?;
         let store = options.store;
         let access = if options.writable { Access::ReadWrite } else { Access::Read };
         let hints = options.hints.with_environment();
         let align = aligned(options.align, &hints);
-        let classic = match is_container {
-            true => Ok(path.as_ref().to_path_buf()),
-            false => classic_of(&*store, path.as_ref()).map_err(Error::from),
+        let found = match comm.rank() {
+            0 => found(&store, path.as_ref(), access),
+            _ => Ok((path.as_ref().to_path_buf(), None)),
         };
-        let path = agree(&*comm, classic)?;
-        let opened = match is_container {
-            true => Ok(None),
-            false => store.open(&path, access).map(Some).map_err(Error::from),
-        };
-        let opened = opened.and_then(|file| Ok((file, store.resolve(&path)?)));
-        let (file, path) = agree(&*comm, opened)?;
         let OpenOptions { writable, fill, fill_grown, short_file, .. } = options;
-        let own = Common { path, hints, align, fill, fill_grown, short_file, writable };
-        let mut base = Base::new(store, comm, own)?;
+        let mut file = None;
+        let own = found.map(|(path, opened)| {
+            let is_container = opened.is_none();
+            file = opened;
+            Common { path, hints, align, fill, fill_grown, short_file, writable, is_container }
+        });
+        let (mut base, alike) = Base::new(store, comm, own)?;
+        let opened = match file {
+            // By the name that it was given here: a rank that does not see the file is an error.
+            None if !base.is_container => classic_of(&*base.store, path.as_ref())
+                .and_then(|path| Ok(Some(base.store.open(&path, access)?))),
+            file => Ok(file),
+        };
+        let opened = agree_with(&*base.comm, opened.map_err(Error::from), [u64::from(!alike)])?;
+        let (file, [differ]) = opened;
+        if differ > 0 {
+            let why = "some ranks open it for writing and some for reading only";
+            return Err(Error::NotAlike { path: base.path, why });
+        }
         (base.raw, base.blobs) = (options.raw || base.hints.raw(), options.blobs);
         base.rooms = options.rooms;
         let Some(file) = file else {
@@ -71,7 +75,7 @@ impl Dataset {
             return Dataset::open_container(base, options.container_version);
         };
         let mut lock = None;
-        let root = base.by_root(|| {
+        let (root, told) = base.told_by_root(|| {
             let (decoded, bytes) = match writable {
                 true => {
                     let (decoded, bytes, taken) = header_for_writing(&base, &file)?;
@@ -86,21 +90,16 @@ impl Dataset {
                 base.young.resume(&*file);
             }
             require_dataset(&base, &decoded.header)?;
-            Ok((decoded, bytes, file_len))
+            let tell = [&file_len.to_le_bytes(), &bytes[..]].concat();
+            Ok(((decoded, file_len), tell))
         })?;
         let (decoded, file_len) = match root {
-            Some((decoded, bytes, file_len)) => {
-                if base.comm.size() > 1 {
-                    broadcast_parts(&*base.comm, &[&bytes, &file_len.to_le_bytes()])?;
-                }
-                (decoded, file_len)
-            }
+            Some(root) => root,
             None => {
-                let parts = broadcast_parts(&*base.comm, &[])?;
-                let [bytes, len] = <[Vec<u8>; 2]>::try_from(parts).map_err(|_| Error::Garbled)?;
-                let len = u64::from_le_bytes(len.try_into().map_err(|_| Error::Garbled)?);
+                let (len, bytes) = told.split_first_chunk().ok_or(Error::Garbled)?;
+                let len = u64::from_le_bytes(*len);
                 let path = base.path.clone();
-                let decoded = Header::decode_noting(&bytes, len);
+                let decoded = Header::decode_noting(bytes, len);
                 (decoded.map_err(|source| Error::Decode { path, source })?, len)
             }
         };
@@ -186,6 +185,20 @@ fn stored_as(ground: &mut Ground, container: Option<Box<Container>>) -> Box<dyn 
     let rooms = own.into_iter().chain(more.iter().map(|room| &**room));
     let others = rooms.filter_map(|room| room.open(ground)).collect();
     Box::new(Several::new(Box::new(Canonical), others))
+}
+
+/// The file that a path stands for, behind links, and the open file; none for a container.
+fn found(
+    store: &Arc<dyn Store>,
+    path: &Path,
+    access: Access,
+) -> Result<(PathBuf, Option<Arc<dyn File>>)> {
+    if container::is_container(&**store, path)? {
+        return Ok((store.resolve(path)?, None));
+    }
+    let path = classic_of(&**store, path)?;
+    let file = store.open(&path, access)?;
+    Ok((store.resolve(&path)?, Some(file)))
 }
 
 /// A file with its sub-files, if it has any, and the header of both together.

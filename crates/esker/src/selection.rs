@@ -121,6 +121,12 @@ impl Selection {
         Selection { slabs: None, blob: Some(Box::new(Blob { start, count, blocks })) }
     }
 
+    /// The starts and counts of a list of blocks without strides, as [`Selection::list`] takes them.
+    pub fn as_list(&self) -> Option<(&[u64], &[u64])> {
+        let slabs = self.slabs.as_ref().filter(|slabs| slabs.stride.is_empty())?;
+        Some((&slabs.start, &slabs.count))
+    }
+
     fn of(slabs: Slabs) -> Selection {
         Selection { slabs: Some(Arc::new(slabs)), blob: None }
     }

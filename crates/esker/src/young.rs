@@ -6,6 +6,9 @@
 //! that this process made a moment ago and never synced has neither: without the redefinition, a loss of power
 //! would take it as well. So its redefinitions do not wait.
 //!
+//! A file that took the place of another is young too, but until its *name* is safe a loss of power brings back
+//! the other one, which must be whole then. So its first redefinition waits once, for the name.
+//!
 //! Rank 0 knows how old the file is, and decides for all.
 
 use std::path::Path;
@@ -29,48 +32,68 @@ pub enum Survives {
     PowerLoss,
 }
 
-/// Since when an open file is there, if this process made it lately and has promised nothing of it.
+/// What is known of a file that this process made.
+#[derive(Debug, Clone, Copy)]
+struct Age {
+    since: Instant,
+    /// Whether a loss of power might bring back what had its name before, and would be missed.
+    displaces: bool,
+}
+
+impl Age {
+    fn is_young(&self) -> bool {
+        self.since.elapsed() < YOUNG
+    }
+}
+
+/// How old an open file is, if this process made it lately and has promised nothing of it.
 #[derive(Debug, Default)]
-pub(crate) struct Young(Mutex<Option<Instant>>);
+pub(crate) struct Young(Mutex<Option<Age>>);
 
 impl Young {
-    fn since(&self) -> MutexGuard<'_, Option<Instant>> {
+    fn age(&self) -> MutexGuard<'_, Option<Age>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The file was made, and whoever had its name before had nothing to lose.
-    pub(crate) fn begin(&self) {
-        *self.since() = Some(Instant::now());
+    /// The file was made; `displaces` if something had its name that would be missed.
+    pub(crate) fn begin(&self, displaces: bool) {
+        *self.age() = Some(Age { since: Instant::now(), displaces });
     }
 
     /// Something of the file is promised from now on.
     pub(crate) fn end(&self) {
-        *self.since() = None;
+        *self.age() = None;
     }
 
-    /// What a change of the file must survive.
-    pub(crate) fn survives(&self) -> Survives {
-        match *self.since() {
-            Some(since) if since.elapsed() < YOUNG => Survives::Death,
-            _ => Survives::PowerLoss,
+    /// What a change of the file at `path` must survive. Where that depends on the file's name, the name is made
+    /// safe first.
+    pub(crate) fn survives(&self, store: &dyn Store, path: &Path) -> Survives {
+        let mut age = self.age();
+        let Some(age) = age.as_mut().filter(|age| age.is_young()) else {
+            return Survives::PowerLoss;
+        };
+        if age.displaces && store.sync_names(path).is_err() {
+            return Survives::PowerLoss;
         }
+        age.displaces = false;
+        Survives::Death
     }
 
     /// The file is opened again: it is as young as it was, if nobody has changed it since this process closed it.
     pub(crate) fn resume(&self, file: &dyn File) {
-        *self.since() = remembered(file);
+        *self.age() = remembered(file);
     }
 
     /// The file is closed, and no rank writes to it any more.
     pub(crate) fn leave(&self, file: &dyn File) {
-        let Some(since) = *self.since() else { return };
+        let Some(age) = *self.age() else { return };
         if let (Ok(Some(id)), Ok(Some(stamp))) = (file.id(), file.stamp()) {
             let mut closed = closed();
-            closed.retain(|left| left.id != id && left.since.elapsed() < YOUNG);
+            closed.retain(|left| left.id != id && left.age.is_young());
             if closed.len() >= MOST {
                 closed.remove(0);
             }
-            closed.push(Left { id, stamp, since });
+            closed.push(Left { id, stamp, age });
         }
     }
 }
@@ -82,7 +105,7 @@ pub(crate) fn would_be_missed(store: &dyn Store, path: &Path) -> bool {
         // What cannot be looked at may be anything.
         _ => store.open(path, Access::Read).map_or(true, |file| {
             !file.is_empty().unwrap_or(false)
-                && remembered(&*file).is_none_or(|since| since.elapsed() >= YOUNG)
+                && remembered(&*file).is_none_or(|age| !age.is_young() || age.displaces)
         }),
     }
 }
@@ -91,7 +114,7 @@ pub(crate) fn would_be_missed(store: &dyn Store, path: &Path) -> bool {
 struct Left {
     id: FileId,
     stamp: Stamp,
-    since: Instant,
+    age: Age,
 }
 
 static CLOSED: Mutex<Vec<Left>> = Mutex::new(Vec::new());
@@ -100,8 +123,8 @@ fn closed() -> MutexGuard<'static, Vec<Left>> {
     CLOSED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Since when a file is there that this process closed, and nobody has changed.
-fn remembered(file: &dyn File) -> Option<Instant> {
+/// How old a file is that this process closed, and nobody has changed.
+fn remembered(file: &dyn File) -> Option<Age> {
     let (id, stamp) = (file.id().ok()??, file.stamp().ok()??);
-    closed().iter().find(|left| left.id == id && left.stamp == stamp).map(|left| left.since)
+    closed().iter().find(|left| left.id == id && left.stamp == stamp).map(|left| left.age)
 }

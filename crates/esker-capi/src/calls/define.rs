@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_void};
 use esker::{DimId, DimLen, ExternalType, Owner, Values, VarId, Version};
 
 use crate::codes::*;
-use crate::file::{File, give, name_of, new_name, together};
+use crate::file::{File, Touched, give, name_of, new_name, together};
 use crate::files;
 
 pub(crate) unsafe fn def_dim(ncid: c_int, name: *const c_char, len: i64, idp: *mut c_int) -> c_int {
@@ -38,7 +38,9 @@ pub(crate) unsafe fn def_dim(ncid: c_int, name: *const c_char, len: i64, idp: *m
             &[(bytes, NC_EMULTIDEFINE_DIM_NAME), (&len.to_le_bytes(), NC_EMULTIDEFINE_DIM_SIZE)],
         )?;
         let length = if len == 0 { DimLen::Unlimited } else { DimLen::Fixed(len as u64) };
-        let id = file.define()?.add_dim(checked?, length).map_err(|e| of(&e))?;
+        let added = file.define_known()?.add_dim(checked?, length).map_err(|e| of(&e));
+        file.changed(Touched::NoVariable);
+        let id = added?;
         // SAFETY: the place is as C says.
         unsafe { give(idp, id.0 as c_int) };
         Ok(())
@@ -107,12 +109,14 @@ pub(crate) unsafe fn def_var(
             ],
         )?;
         let (name, ty, dims) = checked?;
-        let define = file.define()?;
+        let define = file.define_known()?;
         let told = if verbose() { define.hints().refused().len() } else { 0 };
         let id = define.add_var(name, ty, &dims).map_err(|e| of(&e))?;
         for refused in define.hints().refused().iter().skip(told).filter(|_| verbose()) {
             eprintln!("pnetcdf: {}", esker_text::sentence(refused));
         }
+        // Hints may have said how it is stored.
+        file.changed(Touched::Variable(id));
         file.no_fill.push(!file.fill);
         // SAFETY: the place is as C says.
         unsafe { give(varidp, id.0 as c_int) };
@@ -145,7 +149,11 @@ pub(crate) unsafe fn rename_dim(ncid: c_int, dimid: c_int, name: *const c_char) 
             return Ok(());
         }
         require_no_longer(file, &old, name)?;
-        file.change(|d| d.rename_dim(&old, name), |schema| schema.rename_dim(&old, name))
+        file.change(
+            Touched::Anything,
+            |d| d.rename_dim(&old, name),
+            |schema| schema.rename_dim(&old, name),
+        )
     })
 }
 
@@ -178,7 +186,11 @@ pub(crate) unsafe fn rename_var(ncid: c_int, varid: c_int, name: *const c_char) 
         )?;
         let (name, old) = checked?;
         require_no_longer(file, &old, name)?;
-        file.change(|d| d.rename_var(&old, name), |schema| schema.rename_var(&old, name))
+        file.change(
+            Touched::Anything,
+            |d| d.rename_var(&old, name),
+            |schema| schema.rename_var(&old, name),
+        )
     })
 }
 
@@ -220,6 +232,7 @@ pub(crate) unsafe fn rename_att(
         }
         require_no_longer(file, &esker_format::name::normalise(old), new)?;
         file.change(
+            Touched::Anything,
             |define| define.rename_attr(owner, old, new),
             |schema| schema.rename_attr(owner, old, new),
         )

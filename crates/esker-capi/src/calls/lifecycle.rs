@@ -12,7 +12,7 @@ use esker_format::name::MAX_NAME;
 use esker_store::{LocalStore, StoreError};
 
 use crate::codes::*;
-use crate::file::{Aligns, File, State, give, least, together};
+use crate::file::{Aligns, File, State, Touched, give, least, together};
 use crate::files;
 
 const NC_WRITE: c_int = 0x0001;
@@ -311,6 +311,7 @@ unsafe fn create_file(
         merges: merges(&info),
         info,
         pending: Default::default(),
+        lists: Default::default(),
         put_size: 0,
         get_size: 0,
         graph_ids: Default::default(),
@@ -428,6 +429,7 @@ unsafe fn open_file(
         merges: merges(&info),
         info,
         pending: Default::default(),
+        lists: Default::default(),
         put_size: 0,
         get_size,
         graph_ids: Default::default(),
@@ -572,7 +574,7 @@ pub(crate) unsafe fn redef(ncid: c_int) -> c_int {
         }
         let state = std::mem::replace(&mut file.state, State::Lost);
         let State::Data(dataset) = state else { return Err(NC_EINDEFINE) };
-        file.shown.take();
+        file.changed(Touched::Anything);
         file.independent = false;
         file.old_vars = dataset.schema().vars.len();
         let define = dataset.redef().map_err(|e| together(&*file.comm, &e))?;

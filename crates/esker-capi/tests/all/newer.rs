@@ -99,6 +99,19 @@ fn a_small_put_is_copied_when_it_is_posted() {
 }
 
 #[test]
+fn a_list_of_blocks_that_the_program_changed_is_looked_at_again() {
+    let place = Place::new();
+    for mpi in mpis("mpicc") {
+        let program = place.compile(&mpi, "lists.c");
+        for hints in
+            [&[][..], &["PNETCDF_HINTS=esker_cache=0"], &["PNETCDF_HINTS=esker_cache=5000"]]
+        {
+            place.succeeds(&mpi, 2, hints, &program, &[]);
+        }
+    }
+}
+
+#[test]
 fn data_are_aligned_as_hints_and_arguments_say_in_their_order() {
     let place = Place::new();
     for mpi in mpis("mpicc") {

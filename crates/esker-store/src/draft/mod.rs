@@ -171,6 +171,28 @@ impl Draft {
         Ok(())
     }
 
+    /// The same where a loss of power has nothing to take from either: the two change places where the file system can,
+    /// and the other goes. What is renamed over something else, ext4 writes out at once (auto_da_alloc), and who
+    /// closes the other one the next time waits for that: 1 MB took 490 microseconds, and 60 so.
+    pub fn take_name_unsynced(mut self) -> Result<()> {
+        let exchanged = matches!(self.kind, Kind::File)
+            && self.replaces
+            && self.store.exchange(&self.path, &self.target).is_ok();
+        if !exchanged {
+            return self.take_name();
+        }
+        if self.store.is_dir(&self.path).unwrap_or(true) {
+            // A directory has got the name meanwhile, which is not replaced.
+            self.store.exchange(&self.path, &self.target)?;
+            return self.take_name();
+        }
+        // It has the other's contents now, which take room and no more if they cannot be removed.
+        let _ = self.store.remove(&self.path);
+        self.end();
+        leftover::sweep(&*self.store, &self.target);
+        Ok(())
+    }
+
     /// Takes the name unless something has it, which is [`io::ErrorKind::AlreadyExists`].
     pub fn publish(mut self) -> Result<()> {
         match self.kind {

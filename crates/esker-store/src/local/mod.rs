@@ -28,8 +28,8 @@ pub struct LocalStore;
 pub(crate) struct LocalFile {
     path: PathBuf,
     file: fs::File,
-    /// Bytes of its stripes, if it has such.
-    stripe: OnceLock<Option<u64>>,
+    /// What it is best written in, once that was asked for: every transfer does.
+    block: OnceLock<u64>,
 }
 
 fn directory_of(path: &Path) -> &Path {
@@ -283,7 +283,7 @@ fn id(metadata: &fs::Metadata) -> FileId {
 impl LocalFile {
     /// A file that is open, whatever it was opened by.
     pub(crate) fn shared(path: &Path, file: fs::File) -> Arc<dyn File> {
-        Arc::new(LocalFile { path: path.to_path_buf(), file, stripe: OnceLock::new() })
+        Arc::new(LocalFile { path: path.to_path_buf(), file, block: OnceLock::new() })
     }
 
     fn failed(&self, what: &str, offset: u64, len: usize, error: io::Error) -> StoreError {
@@ -327,10 +327,11 @@ impl File for LocalFile {
     }
 
     fn block_size(&self) -> u64 {
-        let stripe = *self.stripe.get_or_init(|| attributes::stripe_of(&self.file));
-        // GPFS tells its block here, NFS its transfer size.
-        let block = || self.file.metadata().map_or(4096, |m| m.blksize());
-        stripe.unwrap_or_else(block).clamp(512, 64 << 20)
+        *self.block.get_or_init(|| {
+            // GPFS tells its block here, NFS its transfer size.
+            let block = || self.file.metadata().map_or(4096, |m| m.blksize());
+            attributes::stripe_of(&self.file).unwrap_or_else(block).clamp(512, 64 << 20)
+        })
     }
 
     fn try_lock(&self) -> Result<Locking> {

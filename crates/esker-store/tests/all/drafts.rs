@@ -40,18 +40,37 @@ fn a_draft_takes_its_name_whole_and_one_that_is_dropped_leaves_nothing() {
     for store in stores {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("run.nc");
-        for text in [b"one", b"two"] {
+        let ways = [Draft::take_name, Draft::take_name_unsynced];
+        let texts = [b"one", b"two", b"six", b"ten"];
+        for (text, take_name) in texts.into_iter().zip(ways.into_iter().cycle()) {
             let draft = Draft::begin(&store, &path).unwrap();
             draft.file().unwrap().write_at(0, b"lost").unwrap();
             drop(draft);
             let draft = Draft::begin(&store, &path).unwrap();
             draft.file().unwrap().write_at(0, text).unwrap();
-            draft.take_name().unwrap();
+            take_name(draft).unwrap();
             let mut found = [0; 3];
             store.open(&path, Access::Read).unwrap().read_at(0, &mut found).unwrap();
             assert_eq!(&found, text);
             assert_eq!(store.names_in(dir.path()).unwrap(), ["run.nc"]);
         }
+    }
+}
+
+#[test]
+fn a_directory_that_has_got_the_name_is_not_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.nc");
+    for take_name in [Draft::take_name, Draft::take_name_unsynced] {
+        fs::write(&path, "old").unwrap();
+        let draft = Draft::whole(&local(), &path).unwrap();
+        fs::remove_file(&path).unwrap();
+        fs::create_dir(&path).unwrap();
+        fs::write(path.join("in it"), "stays").unwrap();
+        take_name(draft).unwrap_err();
+        assert_eq!(names(dir.path()), ["run.nc"]);
+        assert_eq!(fs::read(path.join("in it")).unwrap(), b"stays");
+        fs::remove_dir_all(&path).unwrap();
     }
 }
 

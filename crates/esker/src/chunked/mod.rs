@@ -55,7 +55,7 @@ use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::ground::Ground;
 use crate::hints::Hints;
-use crate::log::Memo;
+use crate::lists::Memo;
 use crate::plan::SharedRuns;
 
 /// How a variable is cut into chunks, and what they go through.

@@ -9,7 +9,7 @@ use super::{ChunkId, Chunked, ChunkedVar};
 use crate::error::{Error, Result, SelectionError};
 use crate::ground::Ground;
 use crate::layout::Asked;
-use crate::log::Memo;
+use crate::lists::{Memo, common_record, is_worth};
 use crate::plan::{Extent, SharedRuns};
 use crate::selection::{Checked, Purpose, Space, whole_records};
 
@@ -26,7 +26,7 @@ impl Chunked {
         }
         // With several records in a chunk, what a list is depends on its record.
         let alike = !grid.has_records || grid.group_records() == 1;
-        let list = selection.slabs().filter(|slabs| alike && Memo::is_for(slabs));
+        let list = selection.slabs().filter(|slabs| alike && is_worth(slabs));
         let list = list.map(|slabs| (slabs, frame(grid)));
         if let Some((slabs, frame)) = &list
             && let Some(found) = self.cuts().find(slabs, frame, ground.base.hints.cache)
@@ -95,7 +95,7 @@ impl Chunked {
         }
         extent.finish();
         if let Some((slabs, frame)) = &list
-            && let Some(record) = Memo::record_of(slabs, frame)
+            && let Some(record) = common_record(slabs, frame)
             && let Some(base) = self.space.begin(id, grid, record)
             && let Some(shared) = extent.share(base, grid.bytes)
         {

@@ -12,7 +12,8 @@ use crate::error::{Error, Result};
 use crate::ground::Ground;
 use crate::hints::Hints;
 use crate::layout::{Announced, Asked, Layout, Noted, Over, Wait, together};
-use crate::log::{self, Memo, Parts, View, questions, record_step};
+use crate::lists::is_worth;
+use crate::log::{self, Parts, View, questions, record_step};
 use crate::memory::{Lent, MemoryLayout};
 use crate::plan::{Extent, Plan};
 use crate::report::{Report, Strategy};
@@ -69,7 +70,7 @@ impl Container {
         asked: Asked<'_>,
         variable: &Variable,
     ) -> Option<Result<Checked>> {
-        let slabs = asked.selection.slabs().filter(|slabs| Memo::is_for(slabs))?;
+        let slabs = asked.selection.slabs().filter(|slabs| is_worth(slabs))?;
         let is_record = ground.header.schema.is_record(variable);
         let mut shape = ground.header.schema.shape(variable, 0);
         let known = |(parts, record): (Arc<Parts>, u64)| Checked {

@@ -5,7 +5,7 @@ use esker_format::chunked::{FILTERS, SHAPE as SHAPE_OF_CHUNKS};
 use esker_format::{DimId, DimLen, Schema, Values, Variable};
 
 use super::maps::named;
-use super::{BLOCKS_OF, DIMENSIONS, SHAPE, part};
+use super::{ATTRIBUTE, BLOCKS_OF, DIMENSIONS, SHAPE, part};
 use crate::dataset::Dataset;
 use crate::define::Define;
 use crate::error::{DecompositionError, Error, Result};
@@ -30,11 +30,19 @@ fn dims_of(schema: &Schema, map: &str) -> Result<Vec<DimId>, String> {
     names.iter().zip(&shape).map(dim).collect()
 }
 
+/// Whether a variable's attributes say nothing of how it is stored. Where all say nothing, [`Dataset::plain_schema`] is `None`.
+pub fn is_unmarked(variable: &Variable) -> bool {
+    [SHAPE_OF_CHUNKS, FILTERS, ATTRIBUTE].iter().all(|name| variable.attrs.get(name).is_none())
+}
+
 /// The schema with the dimensions of arrays, and without the attributes that say how values are stored; `None` if
 /// that is no other. An error names the variable, and why it cannot be shown.
 fn plain(schema: &Schema) -> Result<Option<Schema>, (String, String)> {
     let mut shown: Option<Schema> = None;
     for (number, variable) in schema.vars.iter().enumerate() {
+        if is_unmarked(variable) {
+            continue;
+        }
         let own: Vec<usize> =
             [SHAPE_OF_CHUNKS, FILTERS].iter().filter_map(|n| variable.attrs.position(n)).collect();
         let map = named(schema, variable);

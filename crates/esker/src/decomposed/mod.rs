@@ -28,6 +28,7 @@ mod spread;
 mod subfiles;
 
 pub(crate) use arrays::follow_renames;
+pub use arrays::is_unmarked;
 pub(crate) use define::{NewMap, write_maps};
 pub(crate) use layout::MapRoom;
 pub use maps::{Decomposition, DecompositionId};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use esker_format::log::{ElementRun, Footprint};
 
-use super::mixed::{ByNumber, mix};
 use super::parts::Shape;
 use crate::bounded::Bounded;
+use crate::mixed::{ByNumber, mix};
 
 /// Footprints with their numbers. Those that had to go are stored again.
 #[derive(Debug)]

@@ -15,7 +15,6 @@ mod index;
 mod known;
 mod lay;
 mod memo;
-mod mixed;
 mod parts;
 mod questions;
 mod reading;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use esker_format::log::BLOCK;
 
 use super::lay::{HOLE, Layer, Laying, Part, Want};
-use super::mixed::{ByNumber, mix};
 use crate::bounded::Bounded;
+use crate::mixed::{ByNumber, mix};
 
 /// Runs of fewer elements on average are woven; a copy of longer ones is faster.
 const SHORT: f64 = 16.0;

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use esker::{
-    Communicator, CreateOptions, Dataset, DimLen, ExternalType, Hints, Requests, Selection, VarId,
+    Communicator, CreateOptions, Dataset, DimLen, ExternalType, Hints, OpenOptions, Requests,
+    Selection, VarId,
 };
 use esker_comm::{Counted, Traffic};
 use esker_store::MemoryStore;
@@ -135,4 +136,58 @@ fn a_wait_with_everything_in_it_makes_one_reduction_more_than_the_layouts_need()
         assert!(calls <= 1 + 2 + 6, "{calls}");
         counting.dataset.close().unwrap();
     });
+}
+
+/// Collective calls of what is done to a dataset as a whole.
+fn lifecycle(
+    act: impl Fn(&Arc<MemoryStore>, Arc<dyn Communicator>) -> u64 + Sync + Send + 'static,
+) -> u64 {
+    let store = Arc::new(MemoryStore::default());
+    let all = on_ranks(RANKS, move |comm| {
+        let me = comm.rank() as u64;
+        let options = CreateOptions::new().comm(comm.clone()).store(store.clone());
+        let mut def = Dataset::create(Path::new("/run/whole.nc"), options).unwrap();
+        let t = def.add_dim("t", DimLen::Unlimited).unwrap();
+        let x = def.add_dim("x", DimLen::Fixed(RANKS as u64)).unwrap();
+        def.add_var("fixed", ExternalType::Int, &[x]).unwrap();
+        let grows = def.add_var("grows", ExternalType::Int, &[t, x]).unwrap();
+        let mut ds = def.enddef().unwrap();
+        ds.put_all(grows, &Selection::slab(&[0, me], &[1, 1]), &[me as i32]).unwrap();
+        ds.close().unwrap();
+        act(&store, comm)
+    });
+    assert!(all.iter().all(|calls| *calls == all[0]), "{all:?}");
+    all[0]
+}
+
+fn opened(store: &Arc<MemoryStore>, comm: Arc<dyn Communicator>) -> (Dataset, Arc<Traffic>) {
+    let counted = Counted::new(comm);
+    let traffic = counted.traffic();
+    let options = OpenOptions::new().writable(true).comm(Arc::new(counted)).store(store.clone());
+    (Dataset::open_with(Path::new("/run/whole.nc"), options).unwrap(), traffic)
+}
+
+#[test]
+fn a_dataset_is_opened_in_four_collective_calls() {
+    // A communicator; what is the same for all, with what rank 0 has found; whether all could open it; the header.
+    assert_eq!(lifecycle(|store, comm| opened(store, comm).1.collectives()), 4);
+}
+
+#[test]
+fn a_redefinition_that_moves_data_is_four_collective_calls() {
+    let calls = lifecycle(|store, comm| {
+        let me = comm.rank() as i32;
+        let (ds, traffic) = opened(store, comm);
+        let mut def = ds.redef().unwrap();
+        let x = def.schema().dim("x").unwrap();
+        def.add_var("another", ExternalType::Double, &[x]).unwrap();
+        let before = traffic.collectives();
+        // Whether definitions are alike; where rank 0 has begun the new file; whether all could move; its name.
+        let ds = def.enddef().unwrap();
+        let calls = traffic.collectives() - before;
+        let grows = ds.schema().var("grows").unwrap();
+        assert_eq!(ds.get::<i32>(grows, &Selection::element(&[0, me as u64])).unwrap(), [me]);
+        calls
+    });
+    assert_eq!(calls, 4);
 }

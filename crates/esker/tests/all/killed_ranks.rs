@@ -8,10 +8,11 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::thread::sleep;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use esker::{Dataset, OpenOptions, RecoverOptions, Selection};
 use esker_testkit::mpi::Mpi;
+use esker_testkit::ranks::HANG;
 use esker_tools::Unseen;
 use esker_tools::check::{CheckOptions, Report, Verdict, check};
 
@@ -87,6 +88,22 @@ fn killed_from_outside(words: &[&str], dir: &Path, turn: u64, hints: Option<&str
     let killed = Command::new("kill").args(["-KILL", &victim.to_string()]).status().unwrap();
     assert!(killed.success());
     assert!(!job.end().succeeded());
+    // A launcher may end before the last of its ranks, who still has the file's lock then.
+    for rank in 0..4 {
+        let process = number_in(&dir.join(format!("pid.{rank}"))).unwrap();
+        let start = Instant::now();
+        while is_running(process) {
+            assert!(start.elapsed() < HANG, "rank {rank}, process {process}, does not end");
+            sleep(Duration::from_millis(2));
+        }
+    }
+}
+
+/// Whether a process has not ended. One that nobody has asked for its outcome has.
+fn is_running(process: u64) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The name, which may have anything in it, is in brackets.
+    status.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod failures;
 mod hostile;
 mod kill;
 mod killed_ranks;
+mod lists;
 mod log_reads;
 mod long_reads;
 mod many;

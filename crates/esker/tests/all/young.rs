@@ -129,6 +129,10 @@ fn a_redefinition_waits_for_the_disk_only_where_there_is_something_to_lose() {
             assert!(n > ranks as u64, "{what}: after a sync, {n}");
             let n = on_ranks(&|comm| fresh(comm).close().unwrap());
             assert!(n > 0, "{what}: in place of one that was synced");
+            let n = on_ranks(&|comm| redefined(open(comm), how).unwrap().close().unwrap());
+            assert_eq!(n, 0, "{what}: the one that took its place, whose name is waited for");
+            let n = on_ranks(&|comm| redefined(fresh(comm), how).unwrap().close().unwrap());
+            assert_eq!(n, 0, "{what}: in place of that, when its name is safe");
 
             std::fs::remove_file(&path).unwrap();
             launch(ranks, |comm| fresh(comm).close().unwrap());
@@ -138,5 +142,29 @@ fn a_redefinition_waits_for_the_disk_only_where_there_is_something_to_lose() {
             let n = on_ranks(&|comm| redefined(open(comm), how).unwrap().close().unwrap());
             assert!(n > 0, "{what}: changed by another program");
         }
+    }
+}
+
+#[test]
+fn what_was_replaced_does_not_come_back_with_a_redefinition_that_did_not_wait() {
+    let path = Path::new("/run/young.nc");
+    for (how, room) in ROOMS.into_iter().enumerate() {
+        let store = MemoryStore::default();
+        let shared: Arc<dyn Store> = Arc::new(store.clone());
+        let mut def = Dataset::create(path, CreateOptions::new().store(shared.clone())).unwrap();
+        def.put_attr(Owner::Global, "title", "what was there before").unwrap();
+        let mut old = def.enddef().unwrap();
+        old.sync().unwrap();
+        old.close().unwrap();
+
+        let new = redefined(made(shared.clone(), path, room, None).unwrap(), how).unwrap();
+        // Whatever a disk has written of it: the old dataset has lost its name, and is not missed. Its successor
+        // is there as it was made or as it was redefined, but for values that nobody has synced.
+        let kept = store.fork();
+        kept.lose_power();
+        let shared: Arc<dyn Store> = Arc::new(kept);
+        let found = Dataset::open_with(path, OpenOptions::new().store(shared)).unwrap();
+        assert!(found.schema().vars.iter().any(|var| &*var.name == "a"), "{how}");
+        drop(new);
     }
 }
