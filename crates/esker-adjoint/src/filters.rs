@@ -5,7 +5,7 @@ use esker_codec::{Chunk, CodecError, Pipeline};
 use crate::error::{AdjointError, Result};
 use crate::model::{ArrayMut, Layout};
 use crate::segment::SMALL;
-use crate::spread::Spread;
+use crate::spread::{self, HALF_OF_FLOATS, Spread};
 
 /// Filters by the name of the array; arrays that are not named have the default.
 ///
@@ -111,15 +111,22 @@ impl Choice {
         [&self.pipeline, &self.instead].into_iter().find(able)
     }
 
-    /// The same for its values.
-    fn for_values(&self, layout: &Layout, spread: impl FnOnce() -> Spread) -> Option<&Pipeline> {
+    /// Whether floats keep the bound in an array with this spread.
+    fn keeps(&self, spread: Spread) -> bool {
+        spread.largest() * HALF_OF_FLOATS <= self.allowed(spread)
+    }
+
+    /// The same for its values, if it depends on them: `look` gives the pipeline back where it may be used.
+    fn for_values<'p>(
+        &'p self,
+        layout: &Layout,
+        look: impl FnOnce(&'p Pipeline) -> Option<&'p Pipeline>,
+    ) -> Option<&'p Pipeline> {
         let found = self.for_layout(layout)?;
-        if *found == self.pipeline && self.looks_at_values() {
-            let spread = spread();
-            let kept = spread.error_of_floats() <= self.allowed(spread);
-            return Some(if kept { found } else { &self.instead });
+        match *found == self.pipeline && self.looks_at_values() {
+            true => Some(look(found).unwrap_or(&self.instead)),
+            false => Some(found),
         }
-        Some(found)
     }
 }
 
@@ -246,18 +253,34 @@ impl Filters {
     /// The filters of an array with these values, if some can be used.
     pub(crate) fn for_array(&self, layout: &Layout, bytes: &[u8]) -> Option<&Pipeline> {
         let choice = self.choice(&layout.name);
-        let spread = || Spread::of(layout.ty, bytes);
-        if bytes.len() < SMALL { None } else { choice.for_values(layout, spread) }
+        if bytes.len() < SMALL {
+            return None;
+        }
+        // Some values tell a part of the range, which is enough if all values are small beside it.
+        choice.for_values(layout, |found| {
+            let allowed = choice.allowed(Spread::of_some(layout.ty, bytes));
+            match spread::are_below(layout.ty, bytes, allowed / HALF_OF_FLOATS) {
+                true => Some(found),
+                false => {
+                    // The whole range allows more. What is not finite is told by whoever checks for it.
+                    let spread = Spread::of(layout.ty, bytes);
+                    let is_finite = spread::are_below(layout.ty, bytes, f64::MAX);
+                    (is_finite && choice.keeps(spread)).then_some(found)
+                }
+            }
+        })
     }
 
-    /// Whether [`Filters::for_array`] looks at all values.
-    pub(crate) fn look_at_values(&self, layout: &Layout) -> bool {
-        self.choice(&layout.name).looks_at_values()
+    /// Whether an array that got this from [`Filters::for_array`] has finite values only: they were looked at.
+    pub(crate) fn prove_finite(&self, name: &str, found: Option<&Pipeline>) -> bool {
+        let choice = self.choice(name);
+        choice.looks_at_values() && found == Some(&choice.pipeline)
     }
 
     /// The filters of a part of an array, with the bounds that they have in the whole of it.
     pub(crate) fn for_part(&self, layout: &Layout, spread: Spread) -> Option<Pipeline> {
-        let pipeline = self.choice(&layout.name).for_values(layout, || spread)?;
+        let choice = self.choice(&layout.name);
+        let pipeline = choice.for_values(layout, |found| choice.keeps(spread).then_some(found))?;
         let absolute = |filter: &str| {
             let name = if filter.starts_with("zfp") { "accuracy" } else { "abs" };
             let word = |word: &str| match word.strip_prefix("rel=").map(str::parse::<f64>) {

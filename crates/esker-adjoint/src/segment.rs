@@ -160,7 +160,7 @@ impl Unsealed {
 pub(crate) fn encode<'p>(
     title: &Title,
     snapshot: &Snapshot,
-    pipeline: impl Fn(&Layout, &[u8]) -> Option<&'p Pipeline>,
+    mut pipeline: impl FnMut(&Layout, &[u8]) -> Option<&'p Pipeline>,
     buffer: Vec<u8>,
     scratch: &mut Scratch,
 ) -> Result<Vec<u8>> {

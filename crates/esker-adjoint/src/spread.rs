@@ -2,11 +2,28 @@
 
 use esker_format::ExternalType;
 
+/// What a value is off at most when it is stored as a float, relative to it.
+pub(crate) const HALF_OF_FLOATS: f64 = f32::EPSILON as f64 / 2.0;
+
 /// The smallest and the largest finite value of an array.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Spread {
     pub(crate) least: f64,
     pub(crate) most: f64,
+}
+
+/// Elements that are looked at where some are enough.
+const SOME: usize = 2048;
+
+/// Whether the absolute values of an array of reals are all at most so large; what is not a number is not.
+pub(crate) fn are_below(ty: ExternalType, bytes: &[u8], most: f64) -> bool {
+    const BLOCK: usize = 512;
+    match ty {
+        ExternalType::Double => bytes.as_chunks::<8>().0.chunks(BLOCK).all(|block| {
+            block.iter().fold(true, |good, bytes| good & (f64::from_ne_bytes(*bytes).abs() <= most))
+        }),
+        _ => false,
+    }
 }
 
 impl Spread {
@@ -17,6 +34,16 @@ impl Spread {
             ExternalType::Float => {
                 Spread::between(bytes.as_chunks::<4>().0, |b| f64::from(f32::from_ne_bytes(b)))
             }
+            _ => Spread { least: 0.0, most: 0.0 },
+        }
+    }
+
+    /// Of some elements of an array of doubles.
+    pub(crate) fn of_some(ty: ExternalType, bytes: &[u8]) -> Spread {
+        let all = bytes.as_chunks::<8>().0;
+        let some: Vec<[u8; 8]> = all.iter().step_by((all.len() / SOME).max(1)).copied().collect();
+        match ty {
+            ExternalType::Double => Spread::between(&some, f64::from_ne_bytes),
             _ => Spread { least: 0.0, most: 0.0 },
         }
     }
@@ -51,9 +78,9 @@ impl Spread {
         self.most - self.least
     }
 
-    /// By how much a value is off at most when it is stored as a float.
-    pub(crate) fn error_of_floats(self) -> f64 {
-        self.most.abs().max(self.least.abs()) * f64::from(f32::EPSILON) / 2.0
+    /// The largest absolute value.
+    pub(crate) fn largest(self) -> f64 {
+        self.most.abs().max(self.least.abs())
     }
 }
 
@@ -68,15 +95,21 @@ mod tests {
         let found = Spread::of(ExternalType::Double, &bytes);
         assert_eq!((found.least, found.most, found.range()), (-5.0, 3.0, 8.0));
         let nothing = Spread::of(ExternalType::Double, &bytes[..8]);
-        assert_eq!((nothing.range(), nothing.error_of_floats()), (0.0, 0.0));
+        assert_eq!((nothing.range(), nothing.largest()), (0.0, 0.0));
         assert_eq!(Spread::of(ExternalType::Int, &bytes).range(), 0.0);
+        assert!(!are_below(ExternalType::Double, &bytes, f64::MAX));
+        assert!(!are_below(ExternalType::Double, &bytes[..8], f64::INFINITY));
+        assert_eq!(Spread::of_some(ExternalType::Double, &bytes), found);
     }
 
     #[test]
     fn the_error_of_floats_is_what_they_err_by() {
         for value in [1.0 + 1e-9, 0.1, 300.123_456_789, -7e20 / 3.0] {
             let bytes = f64::to_ne_bytes(value);
-            let bound = Spread::of(ExternalType::Double, &bytes).error_of_floats();
+            let largest = Spread::of(ExternalType::Double, &bytes).largest();
+            let bound = largest * HALF_OF_FLOATS;
+            assert!(are_below(ExternalType::Double, &bytes, largest));
+            assert!(!are_below(ExternalType::Double, &bytes, largest * 0.999));
             assert!((f64::from(value as f32) - value).abs() <= bound, "{value}");
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use esker_codec::Pipeline;
 use esker_comm::{ReduceOp, Reduction};
 use esker_format::ExternalType;
 
@@ -164,9 +165,16 @@ impl Runner<'_> {
         let buffer = self.tiers.arena.take(self.last_length);
         self.coder.submit(move |scratch| {
             let watch = Stopwatch::start(None);
-            let checked = if check { not_finite(snapshot.arrays(), title.step) } else { Ok(()) };
+            let pipelines: Vec<Option<&Pipeline>> =
+                snapshot.arrays().map(|(layout, bytes)| filters.for_array(layout, bytes)).collect();
+            let unproved = snapshot.arrays().zip(&pipelines).filter(|((layout, _), found)| {
+                check && !filters.prove_finite(&layout.name, **found)
+            });
+            let checked = not_finite(unproved.map(|(array, _)| array), title.step);
+            let mut pipelines = pipelines.iter().copied();
             let bytes = checked.and_then(|()| {
-                segment::encode(&title, &snapshot, |l, b| filters.for_array(l, b), buffer, scratch)
+                let next = |_: &Layout, _: &[u8]| pipelines.next().flatten();
+                segment::encode(&title, &snapshot, next, buffer, scratch)
             });
             let seconds = Some(watch.seconds());
             Encoded { bytes, snapshot: Some(snapshot), seconds }

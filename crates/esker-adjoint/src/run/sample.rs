@@ -134,15 +134,12 @@ impl Part {
         let pipeline = filters.for_part(&self.layout, self.spread).filter(usable);
         let failed = |source| AdjointError::Codec { array: self.layout.name.clone(), step, source };
         let whole = self.whole as f64;
-        let (mut stored, mut raw) = (0, 0);
+        let (mut stored, mut raw, mut worst) = (0, 0, 0.0);
         let (mut encodes, mut decodes) = (Vec::new(), Vec::new());
         for (shape, bytes) in &self.boxes {
             let chunk = Chunk::new(self.layout.ty, shape).native();
             let (mut out, mut back) = (Vec::with_capacity(bytes.len()), vec![0; bytes.len()]);
             let watch = Stopwatch::start(None);
-            if filters.look_at_values(&self.layout) {
-                std::hint::black_box(Spread::of(self.layout.ty, bytes));
-            }
             let mask = match &pipeline {
                 Some(pipeline) => {
                     Some(pipeline.encode(&chunk, bytes, &mut out, scratch).map_err(failed)?.mask)
@@ -165,10 +162,15 @@ impl Part {
             }
             decodes.push(watch.seconds() / bytes.len().max(1) as f64);
             (stored, raw) = (stored + out.len(), raw + bytes.len());
+            worst = f64::max(worst, out.len() as f64 / bytes.len().max(1) as f64);
         }
         // The shortest times: whatever else the machine does makes them longer.
         let least = |times: Vec<f64>| times.into_iter().fold(f64::INFINITY, f64::min);
-        let share = stored as f64 / raw.max(1) as f64;
+        // Where nothing is lost, every bit of what moves is kept, and what moves spreads: soon all is like the worst box.
+        let share = match pipeline.is_some_and(|pipeline| pipeline.is_lossless()) {
+            true => worst,
+            false => stored as f64 / raw.max(1) as f64,
+        };
         Ok(Effect {
             bytes: share * whole,
             encode: least(encodes) * whole,
