@@ -1,5 +1,6 @@
 //! A thread that does one thing after the other beside the model.
 
+use std::cell::RefCell;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
@@ -7,11 +8,12 @@ use esker_codec::Scratch;
 
 type Job = Box<dyn FnOnce(&mut Scratch) + Send>;
 
-/// A thread with the memory that filters need; it ends with its owner.
+/// A thread with the memory that filters need; it ends with its owner. Or nobody: jobs are then done where they are given.
 #[derive(Debug)]
 pub(crate) struct Lane {
     jobs: Option<Sender<Job>>,
     thread: Option<JoinHandle<()>>,
+    own: RefCell<Scratch>,
 }
 
 /// What a job will give.
@@ -26,8 +28,12 @@ impl<T> Promise<T> {
 }
 
 impl Lane {
-    /// Starts the thread. Where there can be none, jobs are done at once.
-    pub(crate) fn start(name: &str) -> Lane {
+    /// Starts the thread, if jobs are to be done beside the model. Where there can be none, they are done at once.
+    pub(crate) fn start(name: &str, beside: bool) -> Lane {
+        let own = RefCell::new(Scratch::new());
+        if !beside {
+            return Lane { jobs: None, thread: None, own };
+        }
         let (jobs, inbox) = channel::<Job>();
         let work = move || {
             let mut scratch = Scratch::new();
@@ -36,9 +42,14 @@ impl Lane {
             }
         };
         match std::thread::Builder::new().name(name.into()).spawn(work) {
-            Ok(thread) => Lane { jobs: Some(jobs), thread: Some(thread) },
-            Err(_) => Lane { jobs: None, thread: None },
+            Ok(thread) => Lane { jobs: Some(jobs), thread: Some(thread), own },
+            Err(_) => Lane { jobs: None, thread: None, own },
         }
+    }
+
+    /// Whether jobs are done beside the model.
+    pub(crate) fn is_beside(&self) -> bool {
+        self.jobs.is_some()
     }
 
     /// Does `work` after what was given before.
@@ -54,10 +65,10 @@ impl Lane {
         match &self.jobs {
             Some(jobs) => {
                 if let Err(back) = jobs.send(job) {
-                    (back.0)(&mut Scratch::new());
+                    (back.0)(&mut self.own.borrow_mut());
                 }
             }
-            None => job(&mut Scratch::new()),
+            None => job(&mut self.own.borrow_mut()),
         }
         Promise(promise)
     }

@@ -45,6 +45,7 @@
 #![forbid(unsafe_code)]
 
 mod about;
+mod arena;
 mod error;
 mod filters;
 mod folder;
@@ -58,8 +59,11 @@ mod run;
 mod samples;
 pub mod schedule;
 mod segment;
+mod spread;
+mod stopwatch;
 mod survey;
 mod tiers;
+mod times;
 mod vault;
 
 pub use about::About;

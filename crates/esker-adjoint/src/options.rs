@@ -42,6 +42,9 @@ pub struct Options {
     pub measure: bool,
     /// Whether values that are not finite are an error.
     pub check_finite: bool,
+    /// Whether states are encoded, written and read ahead by threads beside the model. Without, the model waits for all of
+    /// it, as programs do that write their checkpoints themselves.
+    pub beside: bool,
 }
 
 impl Default for Options {
@@ -57,6 +60,7 @@ impl Default for Options {
             on_drift: OnDrift::default(),
             measure: true,
             check_finite: true,
+            beside: true,
         }
     }
 }
@@ -76,12 +80,18 @@ pub struct Report {
     pub peak: [u64; 2],
     /// Bytes of states before filters, and after.
     pub bytes: [u64; 2],
+    /// Bytes written to disk, and read from there.
+    pub moved: [u64; 2],
     /// The largest drift that was seen.
     pub drift: f64,
     /// Time in the model's steps, forward and reverse.
     pub model: Duration,
     /// Time in which the model waited for checkpoints.
     pub waited: Duration,
+    /// The part of it in which states were stored.
+    pub storing: Duration,
+    /// What `auto` chose, and at which state: the filters of each array (`*`: of all that have no others).
+    pub chosen: Vec<(u64, String)>,
     /// What the user should know: a full disk, a damaged checkpoint.
     pub notes: Vec<String>,
 }

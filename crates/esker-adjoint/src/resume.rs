@@ -136,8 +136,13 @@ fn keep_first(
     // Exactly: the model computes everything from it.
     let filters = options.filters.lossless();
     let title = tiers.title(&key);
-    let encoded =
-        segment::encode(&title, &snapshot, |l| filters.for_layout(l), &mut Scratch::new());
+    let encoded = segment::encode(
+        &title,
+        &snapshot,
+        |layout, bytes| filters.for_array(layout, bytes),
+        Vec::new(),
+        &mut Scratch::new(),
+    );
     let encoded = agree(comm, encoded, "resume")?;
     let mut bytes = [encoded.len() as u64];
     comm.all_reduce(Reduction::U64(&mut bytes), ReduceOp::Max)?;
@@ -199,7 +204,7 @@ fn reopen(model: &mut dyn Model, comm: &dyn Communicator, options: &Options) -> 
     }
     let rank = comm.rank() as u32;
     let (folder, found) = Folder::open(&options.store, path, &about, rank)?;
-    let tiers = Tiers::new(Some(folder), [options.memory, options.disk]);
+    let tiers = Tiers::new(Some(folder), [options.memory, options.disk], options.beside);
     Ok((about, tiers, found, options))
 }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use esker_codec::{Chunk, FilterMask, Pipeline, Scratch, checksum};
 use esker_format::{ExternalType, varint};
 
+use crate::arena::fitting;
 use crate::error::{AdjointError, Result};
 use crate::model::{ArrayMut, Layout};
 use crate::schedule::Place;
@@ -70,7 +71,7 @@ impl Snapshot {
     }
 
     /// The arrays as they were.
-    pub(crate) fn arrays(&self) -> impl Iterator<Item = (&Layout, &[u8])> {
+    pub(crate) fn arrays(&self) -> impl Iterator<Item = (&Layout, &[u8])> + Clone {
         self.arrays.iter().map(|(layout, bytes)| (layout, &bytes[..]))
     }
 }
@@ -106,8 +107,12 @@ pub(crate) struct Unsealed {
 }
 
 impl Unsealed {
-    /// Copies the arrays. What takes time is left to [`Unsealed::seal`], beside the model.
-    pub(crate) fn copy(title: &Title, arrays: &[ArrayMut<'_>]) -> Unsealed {
+    /// Copies the arrays into a buffer for so many bytes. What takes time is left to [`Unsealed::seal`], beside the model.
+    pub(crate) fn copy(
+        title: &Title,
+        arrays: &[ArrayMut<'_>],
+        buffer: impl FnOnce(usize) -> Vec<u8>,
+    ) -> Unsealed {
         let (mut table, mut places) = (Vec::new(), Vec::new());
         for array in arrays {
             let layout = array.layout();
@@ -120,7 +125,8 @@ impl Unsealed {
         }
         let table_end = PREFIX + table.len();
         let total: usize = arrays.iter().map(|array| array.bytes.len()).sum();
-        let mut bytes = Vec::with_capacity(table_end + 4 + total);
+        let length = table_end + 4 + total;
+        let mut bytes = fitting(buffer(length), length);
         begin(&mut bytes, title, &table);
         bytes.extend([0; 4]);
         let mut entries = Vec::with_capacity(arrays.len());
@@ -150,11 +156,12 @@ impl Unsealed {
     }
 }
 
-/// Encodes a snapshot. `pipeline` gives the filters of each array.
+/// Encodes a snapshot, into this buffer if it is of the right length. `pipeline` gives the filters of each array.
 pub(crate) fn encode<'p>(
     title: &Title,
     snapshot: &Snapshot,
-    pipeline: impl Fn(&Layout) -> Option<&'p Pipeline>,
+    mut pipeline: impl FnMut(&Layout, &[u8]) -> Option<&'p Pipeline>,
+    buffer: Vec<u8>,
     scratch: &mut Scratch,
 ) -> Result<Vec<u8>> {
     // What filters make, one array after the other; arrays without filters are copied once, to where they stay.
@@ -163,7 +170,7 @@ pub(crate) fn encode<'p>(
     for (layout, bytes) in &snapshot.arrays {
         describe(&mut table, layout);
         let start = filtered.len();
-        let pipeline = pipeline(layout).filter(|p| !p.is_empty() && bytes.len() >= SMALL);
+        let pipeline = pipeline(layout, bytes).filter(|p| !p.is_empty() && bytes.len() >= SMALL);
         let (words, mask, payload) = match pipeline {
             Some(pipeline) => {
                 let chunk = Chunk::new(layout.ty, &layout.shape).native();
@@ -191,7 +198,7 @@ pub(crate) fn encode<'p>(
     let raw = snapshot.arrays.iter().zip(&payloads).filter(|(_, payload)| payload.is_none());
     let raw: usize = raw.map(|((_, bytes), _)| bytes.len()).sum();
     // Exactly as long as it is: what a checkpoint takes of memory is what the budget counts.
-    let mut out = Vec::with_capacity(PREFIX + table.len() + 4 + raw + filtered.len());
+    let mut out = fitting(buffer, PREFIX + table.len() + 4 + raw + filtered.len());
     begin(&mut out, title, &table);
     out.extend(checksum(&out).to_le_bytes());
     for ((_, bytes), payload) in snapshot.arrays.iter().zip(payloads) {
@@ -364,7 +371,9 @@ mod tests {
         let mut snapshot = Snapshot::default();
         snapshot.take(&arrays);
         let pipeline: Pipeline = "shuffle zstd,3".parse().unwrap();
-        let bytes = encode(&title, &snapshot, |_| Some(&pipeline), &mut Scratch::new()).unwrap();
+        let bytes =
+            encode(&title, &snapshot, |_, _| Some(&pipeline), Vec::new(), &mut Scratch::new())
+                .unwrap();
         (title, bytes, values)
     }
 
@@ -398,11 +407,14 @@ mod tests {
         ];
         let mut snapshot = Snapshot::default();
         snapshot.take(&arrays);
-        let twice = encode(&title, &snapshot, |_| None, &mut Scratch::new()).unwrap();
-        assert_eq!(Unsealed::copy(&title, &arrays).seal(), twice);
+        let twice =
+            encode(&title, &snapshot, |_, _| None, Vec::new(), &mut Scratch::new()).unwrap();
+        assert_eq!(Unsealed::copy(&title, &arrays, |_| Vec::new()).seal(), twice);
         assert_eq!(twice.len(), twice.capacity());
-        let nothing = encode(&title, &Snapshot::default(), |_| None, &mut Scratch::new()).unwrap();
-        assert_eq!(Unsealed::copy(&title, &[]).seal(), nothing);
+        let nothing =
+            encode(&title, &Snapshot::default(), |_, _| None, Vec::new(), &mut Scratch::new())
+                .unwrap();
+        assert_eq!(Unsealed::copy(&title, &[], |_| Vec::new()).seal(), nothing);
     }
 
     #[test]

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
+use esker_store::CreateMode;
+
+use crate::arena::Arena;
 use crate::error::{AdjointError, Result};
 use crate::folder::{Folder, read_segment, write_segment};
 use crate::journal::{Event, Record};
@@ -12,6 +14,11 @@ use crate::lane::{Lane, Promise};
 use crate::names::segment_path;
 use crate::schedule::Place;
 use crate::segment::{Kind, Title};
+use crate::stopwatch::Stopwatch;
+use crate::times::Transfers;
+
+/// Bytes that take no longer than none.
+const FEW: usize = 4096;
 
 /// Which checkpoint.
 pub(crate) type Key = (u64, Kind);
@@ -28,7 +35,7 @@ struct Writing {
     key: Key,
     record: Record,
     bytes: Arc<Vec<u8>>,
-    done: Promise<(Result<()>, Duration)>,
+    done: Promise<(Result<()>, f64)>,
 }
 
 /// A segment that is being read before it is asked for.
@@ -43,6 +50,8 @@ struct Reading {
 pub(crate) struct Tiers {
     pub(crate) folder: Option<Folder>,
     pub(crate) limits: [u64; 2],
+    /// Whose buffers the checkpoints in memory are.
+    pub(crate) arena: Arena,
     memory: BTreeMap<Key, Arc<Vec<u8>>>,
     disk: BTreeMap<Key, OnDisk>,
     /// Checkpoints that did not reach the disk and stay in memory until they are given up everywhere.
@@ -50,11 +59,11 @@ pub(crate) struct Tiers {
     writing: Option<Writing>,
     reading: Option<Reading>,
     lane: Lane,
-    pub(crate) write_time: Option<Duration>,
-    /// The bytes that took so long.
-    pub(crate) write_bytes: u64,
-    pub(crate) read_time: Option<Duration>,
+    pub(crate) writes: Transfers,
+    pub(crate) reads: Transfers,
     pub(crate) peak: [u64; 2],
+    /// Bytes written to disk and read.
+    pub(crate) moved: [u64; 2],
     pub(crate) notes: Vec<String>,
     pub(crate) disk_is_full: bool,
     /// Whether it has become so since somebody asked.
@@ -67,20 +76,22 @@ fn is_full(error: &AdjointError) -> bool {
 }
 
 impl Tiers {
-    pub(crate) fn new(folder: Option<Folder>, limits: [u64; 2]) -> Tiers {
+    /// Both tiers, of so many bytes each. What goes to disk is written beside the model, or while it waits.
+    pub(crate) fn new(folder: Option<Folder>, limits: [u64; 2], beside: bool) -> Tiers {
         Tiers {
             folder,
             limits,
+            arena: Arena::new(limits[0]),
             memory: BTreeMap::new(),
             disk: BTreeMap::new(),
             stranded: BTreeMap::new(),
             writing: None,
             reading: None,
-            lane: Lane::start("esker checkpoints"),
-            write_time: None,
-            write_bytes: 0,
-            read_time: None,
+            lane: Lane::start("esker checkpoints", beside),
+            writes: Transfers::default(),
+            reads: Transfers::default(),
             peak: [0; 2],
+            moved: [0; 2],
             notes: Vec::new(),
             disk_is_full: false,
             newly_full: false,
@@ -125,9 +136,7 @@ impl Tiers {
         sync: bool,
     ) -> Result<()> {
         match place {
-            Place::Memory => {
-                self.memory.insert(key, Arc::new(bytes));
-            }
+            Place::Memory => self.keep_in_memory(key, bytes),
             Place::Disk => {
                 self.settle()?;
                 let Some(folder) = &mut self.folder else {
@@ -140,11 +149,14 @@ impl Tiers {
                 let record = Record { step: key.0, kind: key.1, number, bytes: length };
                 let data = bytes.clone();
                 let done = self.lane.submit(move |_| {
-                    let begin = Instant::now();
-                    (write_segment(&*store, &path, &data, sync), begin.elapsed())
+                    let watch = Stopwatch::start(None);
+                    (write_segment(&*store, &path, &data, sync), watch.seconds())
                 });
                 self.writing = Some(Writing { key, record, bytes, done });
                 self.disk.insert(key, OnDisk { number, bytes: length });
+                if !self.lane.is_beside() {
+                    self.settle()?;
+                }
             }
             Place::Work | Place::Nowhere => {}
         }
@@ -153,6 +165,30 @@ impl Tiers {
             *peak = (*peak).max(used);
         }
         Ok(())
+    }
+
+    fn keep_in_memory(&mut self, key: Key, mut bytes: Vec<u8>) {
+        self.arena.keep(&mut bytes);
+        if let Some(old) = self.memory.insert(key, Arc::new(bytes)) {
+            self.free(old);
+        }
+        for buffer in self.memory.values_mut().filter_map(Arc::get_mut) {
+            if self.arena.excess() == 0 {
+                break;
+            }
+            let before = buffer.capacity();
+            buffer.shrink_to_fit();
+            self.arena.shortened((before - buffer.capacity()) as u64);
+        }
+    }
+
+    /// The buffer of a checkpoint in memory that is given up.
+    fn free(&mut self, buffer: Arc<Vec<u8>>) {
+        match Arc::try_unwrap(buffer) {
+            Ok(buffer) => self.arena.give_up(buffer),
+            // Somebody still reads it, and frees it then.
+            Err(shared) => self.arena.shortened(shared.capacity() as u64),
+        }
     }
 
     /// Waits until what is being written is whole, and says so in the journal.
@@ -166,7 +202,9 @@ impl Tiers {
         });
         match outcome {
             Ok(()) => {
-                (self.write_time, self.write_bytes) = (Some(time), record.bytes);
+                self.writes.add(record.bytes, time);
+                self.moved[0] += record.bytes;
+                Arc::try_unwrap(bytes).into_iter().for_each(|bytes| self.arena.give_back(bytes));
                 Ok(())
             }
             Err(error) if is_full(&error) => {
@@ -182,6 +220,32 @@ impl Tiers {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Measures the disk before anything is kept there: a few bytes, then more of them, into a segment that is given up. What
+    /// goes wrong will go wrong again where it is told.
+    pub(crate) fn measure_disk(&mut self, bytes: &[u8]) {
+        let Some(folder) = &mut self.folder else { return };
+        let number = folder.number();
+        let path = segment_path(&folder.path, folder.rank, number);
+        let few = bytes.len().min(FEW);
+        let measured = || -> Result<[f64; 2]> {
+            let watch = Stopwatch::start(None);
+            let file = folder.store.create(&path, CreateMode::New)?;
+            file.write_at(0, &bytes[..few])?;
+            let first = watch.seconds();
+            let watch = Stopwatch::start(None);
+            file.write_at(few as u64, &bytes[few..])?;
+            Ok([first, watch.seconds()])
+        };
+        if let Ok([first, second]) = measured() {
+            // The second is nothing but bytes.
+            let rest = bytes.len() - few;
+            self.writes.add(rest as u64, second);
+            self.writes.fixed = (first - second * few as f64 / rest.max(1) as f64).max(0.0);
+        }
+        // A file that nobody knows is removed when a run is resumed.
+        let _ = folder.store.remove(&path);
     }
 
     /// Whether the disk has become full, told once.
@@ -214,24 +278,28 @@ impl Tiers {
         let (Some(segment), Some(folder)) = (self.disk.get(key), &self.folder) else {
             return Err(AdjointError::NotKept { step: key.0, place });
         };
-        let begin = Instant::now();
+        let watch = Stopwatch::start(None);
         let read_ahead = self.reading.take().filter(|reading| reading.number == segment.number);
         let found = match read_ahead.and_then(|reading| reading.done.wait()) {
             Some(found) => found,
             None => {
                 let path = segment_path(&folder.path, folder.rank, segment.number);
                 let found = read_segment(&*folder.store, &path, segment.bytes);
-                self.read_time = Some(begin.elapsed());
+                self.reads.add(segment.bytes, watch.seconds());
                 found
             }
         };
         let damaged = |why: String| AdjointError::Damaged { step: key.0, place, array: None, why };
+        self.moved[1] += segment.bytes;
         let bytes = found.map_err(|error| damaged(error.to_string()))?;
         Ok(Arc::new(bytes))
     }
 
     /// Begins to read the newest checkpoint below a step, which is what will be asked for next.
     pub(crate) fn read_ahead(&mut self, step: u64) {
+        if !self.lane.is_beside() {
+            return;
+        }
         let newest = self.disk.range(..(step, Kind::Restart)).next_back();
         let in_memory = self.memory.range(..(step, Kind::Restart)).next_back();
         let Some((key, segment)) = newest.filter(|(key, _)| in_memory.is_none_or(|m| m.0 < *key))
@@ -249,7 +317,9 @@ impl Tiers {
 
     /// Gives a checkpoint up.
     pub(crate) fn drop_key(&mut self, key: &Key) -> Result<()> {
-        self.memory.remove(key);
+        if let Some(buffer) = self.memory.remove(key) {
+            self.free(buffer);
+        }
         self.stranded.remove(key);
         if self.disk.contains_key(key) {
             if self.writing.as_ref().is_some_and(|writing| writing.key == *key) {

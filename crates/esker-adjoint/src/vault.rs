@@ -48,7 +48,7 @@ impl Vault {
             limits[1] = disk;
         }
         let (scratch, snapshot) = (Scratch::new(), Snapshot::default());
-        Ok(Vault { tiers: Tiers::new(opened, limits), filters, scratch, snapshot })
+        Ok(Vault { tiers: Tiers::new(opened, limits, true), filters, scratch, snapshot })
     }
 
     /// Keeps arrays under a step, in place of what is kept there; gives the place, memory first. An error if there
@@ -58,8 +58,13 @@ impl Vault {
         self.tiers.drop_key(&key)?;
         self.snapshot.take(arrays);
         let (title, filters) = (self.tiers.title(&key), &self.filters);
-        let bytes =
-            segment::encode(&title, &self.snapshot, |l| filters.for_layout(l), &mut self.scratch)?;
+        let bytes = segment::encode(
+            &title,
+            &self.snapshot,
+            |layout, bytes| filters.for_array(layout, bytes),
+            Vec::new(),
+            &mut self.scratch,
+        )?;
         self.tiers.settle()?;
         let (used, limits, length) = (self.tiers.used(), self.tiers.limits, bytes.len() as u64);
         let left = [limits[0].saturating_sub(used[0]), limits[1].saturating_sub(used[1])];

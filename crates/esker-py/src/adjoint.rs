@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use esker::MemoryType;
 use esker_adjoint::schedule::{
-    Action, Budget, Data, Hierarchy, Mixed, NoAdjoint, OPEN_END, Online, Periodic, Place, Revolve,
-    Schedule, ScheduleError, SingleDisk, SingleMemory, StepCosts, Trajectory, TwoLevel,
+    Action, Budget, Costs, Data, Hierarchy, Mixed, NoAdjoint, OPEN_END, Online, Periodic, Place,
+    Prospect, Revolve, Schedule, ScheduleError, SingleDisk, SingleMemory, StepCosts, Trajectory,
+    TwoLevel,
 };
 use esker_adjoint::{
     AdjointError, ArrayMut, Filters, Layout, Model, ModelError, OnDrift, Options, Report,
@@ -388,6 +389,8 @@ struct StoreOptions {
     check_finite: bool,
     #[pyo3(item)]
     measure: bool,
+    #[pyo3(item)]
+    beside: bool,
 }
 
 fn options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
@@ -403,6 +406,7 @@ fn options(given: &Bound<'_, PyDict>) -> PyResult<Options> {
         on_drift: if given.lossless_on_drift { OnDrift::Lossless } else { OnDrift::Fail },
         check_finite: given.check_finite,
         measure: given.measure,
+        beside: given.beside,
         ..Options::default()
     })
 }
@@ -432,11 +436,49 @@ fn reported<'py>(py: Python<'py>, report: &Report) -> PyResult<Bound<'py, PyDict
     told.set_item("loaded", report.loaded)?;
     told.set_item("peak", report.peak)?;
     told.set_item("bytes", report.bytes)?;
+    told.set_item("moved", report.moved)?;
     told.set_item("drift", report.drift)?;
     told.set_item("model_seconds", report.model.as_secs_f64())?;
     told.set_item("waited_seconds", report.waited.as_secs_f64())?;
+    told.set_item("storing_seconds", report.storing.as_secs_f64())?;
+    told.set_item("chosen", &report.chosen)?;
     told.set_item("notes", &report.notes)?;
     Ok(told)
+}
+
+/// How long a run would take with each schedule: name, seconds and forward steps of those that can be.
+#[pyfunction]
+#[pyo3(signature = (steps, state, memory, disk, step, reverse, encode, decode, write, read, deps, beside))]
+#[expect(clippy::too_many_arguments, reason = "numbers, named in Python")]
+pub(crate) fn adjoint_forecast(
+    py: Python<'_>,
+    steps: u64,
+    state: u64,
+    memory: u64,
+    disk: u64,
+    step: f64,
+    reverse: f64,
+    encode: f64,
+    decode: f64,
+    write: f64,
+    read: f64,
+    deps: bool,
+    beside: bool,
+) -> PyResult<Vec<(String, f64, u64)>> {
+    let costs = Costs { step, encode, decode, write, read };
+    let deps_are_state = !deps;
+    let run = Prospect { steps, state, memory, disk, reverse, costs, deps_are_state, beside };
+    let found = py.detach(|| run.all());
+    let mut all = Vec::new();
+    for (name, forecast) in found {
+        match forecast {
+            Ok(found) => all.push((name.to_string(), found.seconds(), found.forward)),
+            // What a schedule cannot do is no error of the others.
+            Err(error @ ScheduleError::BadCost { .. }) => return Err(planned(error)),
+            Err(_) => {}
+        }
+    }
+    Ok(all)
 }
 
 /// Runs a model forward and back. Without a plan, one with the bytes of the store is made for so many steps.

@@ -32,7 +32,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _esker {
     #[pymodule_export]
-    use super::adjoint::{Plan, Vault, adjoint_resume, adjoint_run};
+    use super::adjoint::{Plan, Vault, adjoint_forecast, adjoint_resume, adjoint_run};
     #[pymodule_export]
     use super::background::Token;
     #[pymodule_export]

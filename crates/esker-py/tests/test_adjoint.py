@@ -286,3 +286,31 @@ def test_the_tests_of_checkpoint_schedules_pass_on_our_classes(tmp_path):
     )
     assert ran.returncode == 0, ran.stdout[-3000:]
     assert " passed" in ran.stdout and "failed" not in ran.stdout
+
+
+def test_a_model_that_waits_has_the_same_gradient_and_auto_tells_what_it_chose(tmp_path):
+    expected = Wave(60, 3000).plain()
+    for beside in (True, False):
+        model = Wave(60, 3000)
+        store = ea.Store(
+            tmp_path / f"{beside}.chk", ram="100 kB", disk="400 kB", filters="auto", beside=beside
+        )
+        report = ea.run(model, 60, store)
+        assert np.array_equal(model.a, expected)
+        assert report.chosen and report.chosen[0][0] == 0
+        assert 0 <= report.storing_seconds <= report.waited_seconds
+
+
+def test_a_forecast_counts_the_steps_that_a_run_has():
+    told = ea.forecast(41, "1 kB", "5 kB", step=0.5, reverse=1.0)
+    seconds, forward = told["Budget"]
+    # Without transfers all time is that of steps.
+    assert seconds == pytest.approx(0.5 * forward + 41)
+    state = 2 * 100 * 8
+    model = Wave(41, 100)
+    report = ea.run(model, 41, ea.Store(ram=5 * (state + 200)))
+    again, _ = ea.forecast(41, state + 200, 5 * (state + 200))["Budget"]
+    assert ea.forecast(41, state + 200, 5 * (state + 200))["Budget"][1] == report.forward and again > 0
+    assert "all on disk" not in told
+    with pytest.raises(ValueError, match="forward step"):
+        ea.forecast(41, 1000, 5000, step=float("nan"))

@@ -1,118 +1,190 @@
 //! `auto`: which filters make the run shortest, by what they do with its states and what its steps take.
+//!
+//! Nothing is known before the first step was run. So the first state is copied, its step is run, the levels are tried on
+//! parts of the copy ([`Sample`]), the disk is measured with as many bytes, and a [`Prospect`] of each level tells how long the
+//! run would be. That is done again, at distances that double, where states turn out to have other sizes than was thought.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use esker_codec::Scratch;
 use esker_comm::{ReduceOp, Reduction};
 
-use super::Runner;
+use super::sample::{Effect, Sample};
+use super::{Runner, total};
 use crate::error::{AdjointError, Result};
-use crate::filters::Filters;
+use crate::filters::{FLOATS, Filters};
 use crate::options::Options;
-use crate::schedule::{Budget, Costs, Place, Prospect, Schedule};
-use crate::segment::{self, Kind, Snapshot, Title};
+use crate::schedule::{Budget, Costs, Prospect, Schedule};
+use crate::segment::Snapshot;
 
 /// Longer runs are weighed by a shorter one with as much room for each step.
 const WEIGHED: u64 = 400;
+/// What trying may take of the time that the steps will take, forward and back.
+const SHARE: f64 = 0.004;
+/// Seconds in which all levels are tried on a byte, about.
+const PER_BYTE: f64 = 20e-9;
+/// The shortest sample that says something.
+const LEAST: usize = 64 << 10;
+/// Bytes with which the disk is measured: as few as tell its speed from the time of a call.
+const PROBE: usize = 64 << 10;
+/// Another level must be so much better than the one before it: times are measured, and waver.
+const WORTH: f64 = 0.98;
+/// By how much sizes may be off before the choice is made again.
+const OFF: f64 = 1.25;
 
-/// The filters of the first state, before anything was measured: none, unless there is room for few states only.
+/// What was chosen, and with what in mind.
+#[derive(Debug, Default)]
+pub(super) struct Auto {
+    level: Option<usize>,
+    /// What the levels were thought to do, and what steps and transfers took.
+    found: Vec<Effect>,
+    seconds: Seconds,
+    /// Bytes of the newest state that was stored with this level, on the rank where it was largest.
+    stored: Option<u64>,
+    /// The state from which on it may be chosen again.
+    next: u64,
+}
+
+impl Auto {
+    /// The size of a state is known.
+    pub(super) fn stored(&mut self, bytes: u64) {
+        self.stored = Some(bytes);
+    }
+
+    /// The levels with the size that states turn out to have, if that is another than was thought.
+    fn corrected(&self) -> Option<Vec<Effect>> {
+        let (level, stored) = (self.level?, self.stored?);
+        let corrected = correct(self.found.clone(), level, stored as f64);
+        let ratio = stored as f64 / self.found[level].bytes.max(1.0);
+        (!(1.0 / OFF..OFF).contains(&ratio)).then_some(corrected)
+    }
+}
+
+/// The filters of the first state where nothing can be measured: none, unless there is room for few states only.
 pub(super) fn first(options: &Options, state: u64) -> Filters {
     let disk = if options.folder.is_some() { options.disk } else { 0 };
     let is_tight = options.memory.saturating_add(disk) < state.saturating_mul(4);
     options.filters.at_level(usize::from(is_tight))
 }
 
-/// What a level does with a state: bytes, and nanoseconds of encoding and decoding.
-fn trial(
-    title: &Title,
-    snapshot: &Snapshot,
-    filters: &Filters,
-    scratch: &mut Scratch,
-) -> Result<[u64; 3]> {
-    let nanos = |time: Duration| time.as_nanos().min(u128::from(u64::MAX)) as u64;
-    let begin = Instant::now();
-    let bytes = segment::encode(title, snapshot, |layout| filters.for_layout(layout), scratch)?;
-    let encode = nanos(begin.elapsed());
-    let begin = Instant::now();
-    for stored in segment::open(&bytes, title, Place::Memory)? {
-        let mut out = vec![0; stored.layout.bytes().unwrap_or(0)];
-        stored.decode(&mut out, title.step, Place::Memory, scratch)?;
-    }
-    Ok([bytes.len() as u64, encode, nanos(begin.elapsed())])
+/// A transfer: seconds of an empty one, and of each byte.
+#[derive(Debug, Clone, Copy, Default)]
+struct Speed {
+    fixed: f64,
+    per_byte: f64,
 }
 
-/// The level with which a run is shortest. `levels` has what [`trial`] gives.
-fn shortest(levels: &[[u64; 3]], run: &Prospect, write: f64, read: f64) -> usize {
+impl Speed {
+    fn of(self, bytes: f64) -> f64 {
+        self.fixed + self.per_byte * bytes
+    }
+}
+
+/// How long a run takes with a level; nothing if it cannot be.
+fn time(level: &Effect, run: &Prospect, write: Speed, read: Speed) -> Option<f64> {
+    if !level.bytes.is_finite() {
+        return None;
+    }
     // A long run has the same shape as a short one with its share of the budgets.
     let steps = run.steps.min(WEIGHED);
     let share = |bytes: u64| (bytes as f64 * steps as f64 / run.steps as f64) as u64;
-    let time = |&[bytes, encode, decode]: &[u64; 3]| {
-        let costs = Costs {
-            step: run.costs.step,
-            encode: encode as f64 * 1e-9,
-            decode: decode as f64 * 1e-9,
-            write: bytes as f64 * write,
-            read: bytes as f64 * read,
-        };
-        let (memory, disk) = (share(run.memory).max(run.memory.min(bytes)), share(run.disk));
-        let prospect = Prospect { steps, state: bytes, memory, disk, costs, ..*run };
-        let plan = Budget::new(steps, bytes, memory, disk).ok()?;
-        let mut plan = plan.deps_are_state(run.deps_are_state);
-        plan.learn(0, bytes);
-        plan.set_costs(costs);
-        Some(prospect.forecast("Budget", &mut plan).ok()?.seconds())
+    let costs = Costs {
+        step: run.costs.step,
+        encode: level.encode,
+        decode: level.decode,
+        write: write.of(level.bytes),
+        read: read.of(level.bytes),
     };
-    let times: Vec<f64> = levels.iter().map(|level| time(level).unwrap_or(f64::MAX)).collect();
+    let bytes = level.bytes.ceil().max(1.0) as u64;
+    let (memory, disk) = (share(run.memory).max(run.memory.min(bytes)), share(run.disk));
+    let disk = disk.max(run.disk.min(bytes));
+    let prospect = Prospect { steps, state: bytes, memory, disk, costs, ..*run };
+    let plan = Budget::new(steps, bytes, memory, disk).ok()?;
+    let mut plan = plan.deps_are_state(run.deps_are_state);
+    plan.learn(0, bytes);
+    plan.set_waits(!run.beside);
+    plan.set_costs(costs);
+    Some(prospect.forecast("Budget", &mut plan).ok()?.seconds())
+}
+
+/// The level with which a run is shortest.
+fn shortest(levels: &[Effect], run: &Prospect, write: Speed, read: Speed) -> usize {
+    // What was seen of a part may be off: a state that fits only just may not fit.
+    let room = run.memory.max(run.disk) as f64;
+    let fits = |level: &&Effect| level.bytes * OFF <= room;
+    let time = |level: &Effect| match fits(&level) {
+        true => time(level, run, write, read).unwrap_or(f64::MAX),
+        false => f64::MAX,
+    };
+    let times: Vec<f64> = levels.iter().map(time).collect();
+    let smallest = (0..levels.len()).min_by(|&a, &b| levels[a].bytes.total_cmp(&levels[b].bytes));
     let mut best = 0;
     for (level, time) in times.iter().enumerate() {
-        // More filters must pay for themselves: times are measured, and waver.
-        if *time < 0.98 * times[best] {
+        if *time < WORTH * times[best] {
             best = level;
         }
     }
-    best
+    if times[best] < f64::MAX { best } else { smallest.unwrap_or(0) }
 }
 
 impl Runner<'_> {
-    /// Tries the levels on the state in place: in the first forward run, at distances that double.
-    pub(super) fn try_filters(&mut self, schedule: &mut dyn Schedule, at: u64) -> Result<()> {
-        let levels = self.options.filters.levels();
-        let (Some(steps), Some(step_time)) = (schedule.steps(), self.step_time) else {
+    /// Whether filters are still to be chosen.
+    pub(super) fn may_choose(&self, schedule: &dyn Schedule) -> bool {
+        let chooses = self.options.measure && self.options.filters.levels() > 1;
+        chooses && self.auto.level.is_none() && schedule.steps().is_some()
+    }
+
+    /// Chooses filters, if it is time to: by a copy of state `at`, or by the state in place.
+    pub(super) fn choose_filters(
+        &mut self,
+        schedule: &mut dyn Schedule,
+        at: u64,
+        copy: Option<&Snapshot>,
+    ) -> Result<()> {
+        let (Some(steps), Some(step)) = (schedule.steps(), self.step_time.median()) else {
             return Ok(());
         };
-        if levels == 1 || self.ended || at < self.next_trial || !self.options.measure {
-            return Ok(());
-        }
-        self.next_trial = at.saturating_mul(2);
+        let steps = if self.ended { self.end } else { steps };
         let begin = Instant::now();
-        let mut snapshot = self.spare.pop().unwrap_or_default();
-        snapshot.take(&self.model.state());
-        let title = self.tiers.title(&(at, Kind::Restart));
-        let of_level = |level| self.options.filters.at_level(level).divided(self.depth);
-        let tried: Vec<Result<[u64; 3]>> = (0..levels)
-            .map(|level| trial(&title, &snapshot, &of_level(level), &mut self.scratch))
-            .collect();
-        self.spare = vec![snapshot];
-        // What all ranks see: the slowest and largest. A level that fails on one is none.
-        let mut told: Vec<u64> = Vec::with_capacity(3 * levels + 3);
-        for outcome in &tried {
-            told.extend(outcome.as_ref().map_or([u64::MAX; 3], |found| *found));
+        if !self.may_choose(schedule) {
+            if self.ended || at < self.auto.next {
+                return Ok(());
+            }
+            let Some(corrected) = self.auto.corrected() else { return Ok(()) };
+            self.auto.next = at.saturating_mul(2).max(1);
+            // Without a trial first: mostly nothing comes of it.
+            let level = self.best_level(&corrected, self.auto.seconds, steps);
+            self.auto.found = corrected;
+            if self.auto.level == Some(level) {
+                self.report.waited += begin.elapsed();
+                return Ok(());
+            }
         }
-        let per_byte = |time: Option<Duration>, bytes: u64| {
-            time.map_or(0, |time| (time.as_nanos() as f64 * 1e6 / bytes.max(1) as f64) as u64)
-        };
-        told.push(step_time.as_nanos().clamp(1, u128::from(u64::MAX)) as u64);
-        told.push(per_byte(self.tiers.write_time, self.tiers.write_bytes));
-        self.comm.all_reduce(Reduction::U64(&mut told), ReduceOp::Max)?;
-        let found: Vec<[u64; 3]> = told[..3 * levels].as_chunks::<3>().0.to_vec();
-        let (step, per_byte) =
-            (told[3 * levels] as f64 * 1e-9, told[3 * levels + 1] as f64 * 1e-15);
-        if found.iter().all(|level| level[0] == u64::MAX) {
-            let failed = tried.into_iter().find_map(Result::err);
-            return Err(failed.unwrap_or(AdjointError::OtherRank { at: "trial of filters".into() }));
+        self.auto.next = at.saturating_mul(2).max(1);
+        // A rank that has failed says so here, before numbers of another kind are shared.
+        self.reduce(&mut [0; 9])?;
+        let (found, seconds) = self.try_levels(at, copy, step, steps)?;
+        let level = self.best_level(&found, seconds, steps);
+        let filters = self.options.filters.at_level(level).divided(self.depth);
+        (self.auto.found, self.auto.seconds) = (found.clone(), seconds);
+        if self.auto.level.replace(level) != Some(level) {
+            self.auto.stored = None;
+            self.encode_time.forget();
+            self.decode_time.forget();
+            if let Some(plan) = schedule.budget() {
+                // What states had with other filters says nothing of what they will have.
+                plan.forget_sizes();
+                plan.learn(at, found[level].bytes.ceil() as u64);
+            }
+            self.filters = Arc::new(filters);
+            self.report.chosen.push((at, self.options.filters.at_level(level).describe()));
         }
-        let [memory, disk] = self.tiers.limits;
+        self.report.waited += begin.elapsed();
+        Ok(())
+    }
+
+    fn best_level(&mut self, found: &[Effect], seconds: Seconds, steps: u64) -> usize {
+        let [memory, disk] = seconds.limits;
         let run = Prospect {
             steps,
             state: 1,
@@ -120,24 +192,113 @@ impl Runner<'_> {
             disk,
             // The same whatever the filters are.
             reverse: 0.0,
-            costs: Costs { step, ..Costs::default() },
+            costs: Costs { step: seconds.step, ..Costs::default() },
             deps_are_state: !self.model.has_deps(),
-            beside: true,
+            beside: self.options.beside,
         };
-        // Reading was not measured yet: as fast as writing.
-        let level = shortest(&found, &run, per_byte, per_byte);
-        let filters = of_level(level);
-        if filters != *self.filters
-            && let Some(plan) = schedule.budget()
-        {
-            // What states had with other filters says nothing of what they will have.
-            plan.forget_sizes();
-            plan.learn(at, found[level][0]);
-        }
-        self.filters = Arc::new(filters);
-        self.report.waited += begin.elapsed();
-        Ok(())
+        shortest(found, &run, seconds.write, seconds.read)
     }
+
+    /// What each level does with a state, and what steps and transfers take, at most of all ranks.
+    fn try_levels(
+        &mut self,
+        at: u64,
+        copy: Option<&Snapshot>,
+        step: f64,
+        steps: u64,
+    ) -> Result<(Vec<Effect>, Seconds)> {
+        let raw = match copy {
+            Some(copy) => copy.arrays().map(|(_, bytes)| bytes.len()).sum(),
+            None => total(&self.model.state()) as usize,
+        };
+        let affordable = SHARE * 2.0 * steps as f64 * step / PER_BYTE;
+        let wanted = (affordable as usize).max(LEAST).min(raw);
+        let sample = match copy {
+            Some(copy) => Sample::of(copy.arrays().map(|(l, bytes)| (l.clone(), bytes)), wanted),
+            None => {
+                let arrays = self.model.state();
+                Sample::of(arrays.iter().map(|array| (array.layout(), &array.bytes[..])), wanted)
+            }
+        };
+        if self.tiers.limits[1] > 0 && self.tiers.writes.of(0).is_none() {
+            self.tiers.measure_disk(&sample.bytes(PROBE));
+        }
+        let levels = self.options.filters.levels();
+        let of_level = |level| self.options.filters.at_level(level).divided(self.depth);
+        let tried: Vec<Result<Effect>> = (0..levels)
+            .map(|level| sample.effect(&of_level(level), at, &mut self.scratch))
+            .collect();
+        // What all ranks see: the slowest and largest. A level that fails on one is none.
+        let nanos = |seconds: f64| (seconds * 1e9) as u64;
+        let mut told: Vec<u64> = Vec::with_capacity(3 * levels + 7);
+        for outcome in &tried {
+            let of = |e: &Effect| [e.bytes.ceil() as u64, nanos(e.encode), nanos(e.decode)];
+            told.extend(outcome.as_ref().map_or([u64::MAX; 3], of));
+        }
+        // Reading is as fast as writing until it was measured.
+        let (writes, reads) = (&self.tiers.writes, &self.tiers.reads);
+        let of = |bytes: u64| nanos(writes.of(bytes).unwrap_or(0.0));
+        let back = |bytes: u64| reads.of(bytes).map_or(of(bytes), nanos);
+        told.extend([nanos(step).max(1), of(0), of(MANY), back(0), back(MANY)]);
+        // The smallest of budgets is the complement of the largest complement.
+        told.extend(self.tiers.limits.map(|bytes| !bytes));
+        self.comm.all_reduce(Reduction::U64(&mut told), ReduceOp::Max)?;
+        let seconds = |i: usize| told[i] as f64 * 1e-9;
+        let speed = |i: usize| Speed {
+            fixed: seconds(i),
+            per_byte: (seconds(i + 1) - seconds(i)).max(0.0) / MANY as f64,
+        };
+        let level = |i: usize| match told[3 * i] {
+            u64::MAX => Effect { bytes: f64::INFINITY, encode: 0.0, decode: 0.0 },
+            bytes => Effect {
+                bytes: bytes as f64,
+                encode: seconds(3 * i + 1),
+                decode: seconds(3 * i + 2),
+            },
+        };
+        let found: Vec<Effect> = (0..levels).map(level).collect();
+        if found.iter().all(|level| level.bytes.is_infinite()) {
+            let failed = tried.into_iter().find_map(Result::err);
+            return Err(failed.unwrap_or(AdjointError::OtherRank { at: "trial of filters".into() }));
+        }
+        let last = 3 * levels;
+        let all = Seconds {
+            step: seconds(last),
+            write: speed(last + 1),
+            read: speed(last + 3),
+            limits: [!told[last + 5], !told[last + 6]],
+        };
+        let known = self.auto.level.zip(self.auto.stored);
+        let found = match known {
+            Some((level, stored)) => correct(found, level, stored as f64),
+            None => found,
+        };
+        Ok((found, all))
+    }
+}
+
+/// What a part said of the bytes of the level in use was right or not, and so for those that lose, if it does.
+fn correct(mut found: Vec<Effect>, level: usize, stored: f64) -> Vec<Effect> {
+    let (raw, factor) = (found[0].bytes, stored / found[level].bytes.max(1.0));
+    let alike = |other: usize| other == level || (other > FLOATS && level > FLOATS);
+    if level > 0 && factor.is_finite() && raw.is_finite() {
+        for (_, effect) in found.iter_mut().enumerate().filter(|(i, _)| alike(*i)) {
+            effect.bytes = (effect.bytes * factor).min(raw);
+        }
+    }
+    found
+}
+
+/// So many bytes show the speed of a transfer in nanoseconds.
+const MANY: u64 = 1 << 30;
+
+/// What a step and transfers take, and how much room there is.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seconds {
+    step: f64,
+    write: Speed,
+    read: Speed,
+    limits: [u64; 2],
 }
 
 #[cfg(test)]
@@ -151,24 +312,46 @@ mod tests {
         Prospect { steps, state, memory, disk, reverse, costs, deps_are_state, beside }
     }
 
-    /// Raw, lossless and bounded: bytes of a state, nanoseconds of encoding and decoding.
-    const LEVELS: [[u64; 3]; 3] =
-        [[1000, 1_000, 1_000], [500, 4_000_000, 1_000_000], [100, 10_000_000, 5_000_000]];
+    /// Raw, lossless and bounded.
+    const LEVELS: [Effect; 3] = [
+        Effect { bytes: 1000.0, encode: 1e-6, decode: 1e-6 },
+        Effect { bytes: 500.0, encode: 4e-3, decode: 1e-3 },
+        Effect { bytes: 100.0, encode: 10e-3, decode: 5e-3 },
+    ];
+
+    #[test]
+    fn what_is_known_of_one_that_loses_says_something_of_the_others() {
+        let of = |bytes| Effect { bytes, encode: 1.0, decode: 1.0 };
+        let found = vec![of(100.0), of(60.0), of(50.0), of(20.0), of(10.0)];
+        let bytes = |level, stored| {
+            let found = correct(found.clone(), level, stored);
+            found.iter().map(|effect| effect.bytes).collect::<Vec<_>>()
+        };
+        assert_eq!(bytes(3, 40.0), [100.0, 60.0, 50.0, 40.0, 20.0]);
+        assert_eq!(bytes(4, 200.0), [100.0, 60.0, 50.0, 100.0, 100.0]);
+        assert_eq!(bytes(1, 30.0), [100.0, 30.0, 50.0, 20.0, 10.0]);
+        assert_eq!(bytes(0, 90.0), [100.0, 60.0, 50.0, 20.0, 10.0]);
+    }
 
     #[test]
     fn filters_are_taken_where_they_pay_and_left_out_where_not() {
+        let free = Speed::default();
         // Steps of a second: fewer of them are worth any encoding.
-        assert_eq!(shortest(&LEVELS, &run(1.0), 0.0, 0.0), 2);
+        assert_eq!(shortest(&LEVELS, &run(1.0), free, free), 2);
         // Steps of ten microseconds: computing again is cheaper than decoding.
-        assert_eq!(shortest(&LEVELS, &run(1e-5), 0.0, 0.0), 0);
+        assert_eq!(shortest(&LEVELS, &run(1e-5), free, free), 0);
         // Everything fits as it is.
         let roomy = Prospect { memory: 1_000_000, ..run(1.0) };
-        assert_eq!(shortest(&LEVELS, &roomy, 0.0, 0.0), 0);
+        assert_eq!(shortest(&LEVELS, &roomy, free, free), 0);
         // On a slow disk what is written must be small: 1 s for a raw state, steps of 0.1 s.
         let on_disk = Prospect { memory: 0, disk: 1_000_000, ..run(0.1) };
-        assert_eq!(shortest(&LEVELS, &on_disk, 1e-3, 1e-3), 2);
+        let slow = Speed { fixed: 0.0, per_byte: 1e-3 };
+        assert_eq!(shortest(&LEVELS, &on_disk, slow, slow), 2);
         // A level that failed somewhere is none.
-        let failed = [LEVELS[0], [u64::MAX; 3], LEVELS[2]];
-        assert_eq!(shortest(&failed, &run(1.0), 0.0, 0.0), 2);
+        let failed = Effect { bytes: f64::INFINITY, encode: 0.0, decode: 0.0 };
+        assert_eq!(shortest(&[LEVELS[0], failed, LEVELS[2]], &run(1.0), free, free), 2);
+        // Where none seems to fit, the smallest may.
+        let tight = Prospect { memory: 90, ..run(1.0) };
+        assert_eq!(shortest(&LEVELS, &tight, free, free), 2);
     }
 }

@@ -57,7 +57,8 @@ impl Runner<'_> {
         }
         let begin = Instant::now();
         let key = (self.end, Kind::Adjoint);
-        let bytes = Unsealed::copy(&self.tiers.title(&key), &self.model.adjoint()).seal();
+        let bytes =
+            Unsealed::copy(&self.tiers.title(&key), &self.model.adjoint(), |_| Vec::new()).seal();
         self.tiers.keep(key, Place::Disk, bytes, true)?;
         self.tiers.settle()?;
         if let Some(folder) = &self.tiers.folder {

@@ -8,6 +8,7 @@ use crate::error::{AdjointError, Result};
 use crate::model::{ArrayMut, Layout};
 use crate::schedule::{Data, Place};
 use crate::segment::{self, Kind};
+use crate::stopwatch::Stopwatch;
 use crate::tiers::Key;
 
 impl Runner<'_> {
@@ -65,7 +66,7 @@ impl Runner<'_> {
     /// Decodes a checkpoint into the model.
     pub(super) fn restore(&mut self, key: &Key, place: Place) -> Result<()> {
         let bytes = self.tiers.load(key)?;
-        let begin = Instant::now();
+        let watch = Stopwatch::start(None);
         let stored = segment::open(&bytes, &self.tiers.title(key), place)?;
         let layout: Vec<Layout> = stored.iter().map(|array| array.layout.clone()).collect();
         let of_deps = key.1 == Kind::Deps && self.model.has_deps();
@@ -77,7 +78,7 @@ impl Runner<'_> {
         }
         let arrays = if of_deps { self.model.deps() } else { self.model.state() };
         segment::restore(&stored, arrays, key.0, place, &mut self.scratch)?;
-        self.decode_time = Some(begin.elapsed());
+        self.decode_time.add(watch.seconds());
         Ok(())
     }
 

@@ -1,12 +1,11 @@
 //! The model forward: what is recorded, kept and compared on the way.
 
-use std::time::Instant;
-
 use super::Runner;
 use crate::error::{AdjointError, Result};
 use crate::options::OnDrift;
 use crate::schedule::{Data, OPEN_END, Place, Schedule};
 use crate::segment::{Kind, Snapshot};
+use crate::stopwatch::Stopwatch;
 
 impl Runner<'_> {
     pub(super) fn forward(
@@ -27,7 +26,7 @@ impl Runner<'_> {
         let has_deps = self.model.has_deps();
         let in_tier = matches!(place, Place::Memory | Place::Disk);
         let wants_deps = matches!(what, Some(Data::Deps | Data::Both));
-        let mut encodings = Vec::new();
+        let (mut encodings, mut held) = (Vec::new(), None);
         if in_tier {
             // Where the adjoint depends on the state alone, what restarts the model is all there is to keep.
             let kind = match what {
@@ -36,8 +35,13 @@ impl Runner<'_> {
                 _ => None,
             };
             if let Some(kind) = kind {
-                self.try_filters(schedule, from)?;
-                encodings.push(self.encode((from, kind), depth));
+                if self.may_choose(schedule) && self.step_time.median().is_none() {
+                    // What a step takes decides: this one is run before the filters are chosen.
+                    held = Some((kind, self.copied()));
+                } else {
+                    self.choose_filters(schedule, from, None)?;
+                    encodings.push(self.encode((from, kind), depth));
+                }
             }
         } else if wants_deps && !has_deps {
             if self.ended {
@@ -47,6 +51,10 @@ impl Runner<'_> {
             self.record(from);
         }
         self.advance(schedule, from, to)?;
+        if let Some((kind, snapshot)) = held {
+            self.choose_filters(schedule, from, Some(&snapshot))?;
+            encodings.push(self.encode_copy((from, kind), depth, snapshot));
+        }
         if in_tier && wants_deps && has_deps {
             encodings.push(self.encode((from, Kind::Deps), depth));
         }
@@ -56,10 +64,15 @@ impl Runner<'_> {
         Ok(())
     }
 
-    /// Keeps a copy of the state for the adjoint of its step.
-    pub(super) fn record(&mut self, step: u64) {
+    fn copied(&mut self) -> Snapshot {
         let mut snapshot = self.spare.pop().unwrap_or_default();
         snapshot.take(&self.model.state());
+        snapshot
+    }
+
+    /// Keeps a copy of the state for the adjoint of its step.
+    pub(super) fn record(&mut self, step: u64) {
+        let snapshot = self.copied();
         // One step at a time is recorded, but for the schedule that keeps all in work.
         if let Some((_, old)) = self.recorded.pop_last() {
             self.spare.push(old);
@@ -108,9 +121,10 @@ impl Runner<'_> {
         stops.push(to);
         let mut at = from;
         for stop in stops {
-            let begin = Instant::now();
+            let steps = (stop - at) as f64;
+            let watch = Stopwatch::start(self.step_time.median().map(|step| step * steps));
             self.call(|| format!("forward({at}, {stop})"), |model| model.forward(at, stop))?;
-            self.step_time = Some(begin.elapsed() / (stop - at).min(1 << 30) as u32);
+            self.step_time.add(watch.seconds() / steps);
             self.report.forward += stop - at;
             at = stop;
             self.look_at(stop, depth)?;

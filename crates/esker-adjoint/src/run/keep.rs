@@ -1,16 +1,20 @@
 //! A checkpoint is made: encoded beside the model, weighed with all ranks, put where there is room.
 
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
+use esker_codec::Pipeline;
 use esker_comm::{ReduceOp, Reduction};
 use esker_format::ExternalType;
 
 use super::Runner;
 use crate::error::{AdjointError, Result};
+use crate::filters::Filters;
 use crate::lane::Promise;
-use crate::model::Layout;
+use crate::model::{ArrayMut, Layout};
 use crate::schedule::{Costs, Data, Place, Schedule, ScheduleError};
 use crate::segment::{self, Kind, Snapshot, Unsealed};
+use crate::stopwatch::Stopwatch;
 use crate::tiers::Key;
 
 /// A state that is being encoded beside the model.
@@ -18,27 +22,43 @@ pub(super) struct Encoding {
     key: Key,
     depth: u32,
     raw: u64,
-    done: Promise<(Result<Vec<u8>>, Option<Snapshot>, Duration)>,
+    done: Promise<Encoded>,
 }
 
-fn nanos(time: Option<Duration>) -> u64 {
-    time.map_or(0, |time| time.as_nanos().min(u128::from(u64::MAX)) as u64)
+struct Encoded {
+    bytes: Result<Vec<u8>>,
+    /// Memory that can be used again.
+    snapshot: Option<Snapshot>,
+    /// How long it took, unless that is known already.
+    seconds: Option<f64>,
+}
+
+fn nanos(seconds: Option<f64>) -> u64 {
+    (seconds.unwrap_or(0.0) * 1e9) as u64
+}
+
+/// The first element with all bits of its exponent set, which is not finite. In blocks, because every state is looked at.
+fn first_not_finite<const N: usize>(
+    values: &[[u8; N]],
+    is_finite: impl Fn([u8; N]) -> bool,
+) -> Option<usize> {
+    const BLOCK: usize = 512;
+    let is_good = |block: &[[u8; N]]| block.iter().fold(true, |good, v| good & is_finite(*v));
+    let block = values.chunks(BLOCK).position(|block| !is_good(block))?;
+    let inside = values[block * BLOCK..].iter().position(|value| !is_finite(*value))?;
+    Some(block * BLOCK + inside)
 }
 
 /// The first element of a state that is not finite.
 fn not_finite<'s>(arrays: impl Iterator<Item = (&'s Layout, &'s [u8])>, step: u64) -> Result<()> {
     for (layout, bytes) in arrays {
         let found = match layout.ty {
-            ExternalType::Double => bytes
-                .as_chunks::<8>()
-                .0
-                .iter()
-                .position(|bytes| !f64::from_ne_bytes(*bytes).is_finite()),
-            ExternalType::Float => bytes
-                .as_chunks::<4>()
-                .0
-                .iter()
-                .position(|bytes| !f32::from_ne_bytes(*bytes).is_finite()),
+            ExternalType::Double => {
+                first_not_finite(bytes.as_chunks::<8>().0, |b| f64::from_ne_bytes(b).is_finite())
+            }
+            ExternalType::Float => {
+                first_not_finite(bytes.as_chunks::<4>().0, |b| f32::from_ne_bytes(b).is_finite())
+            }
             _ => None,
         };
         if let Some(element) = found {
@@ -51,21 +71,32 @@ fn not_finite<'s>(arrays: impl Iterator<Item = (&'s Layout, &'s [u8])>, step: u6
 impl Runner<'_> {
     /// How many bytes the initial state has when it is encoded, the most of all ranks.
     pub(super) fn first_size(&mut self) -> Result<u64> {
+        let (begin, watch) = (Instant::now(), Stopwatch::start(None));
         let (title, filters) = (self.tiers.title(&(0, Kind::Restart)), self.filters.clone());
         let arrays = self.model.state();
-        let encoded = if filters.leave_alone(&arrays) {
-            Ok(Unsealed::copy(&title, &arrays).seal())
-        } else {
+        let layouts: Vec<Layout> = arrays.iter().map(ArrayMut::layout).collect();
+        let values = layouts.iter().zip(&arrays).map(|(layout, array)| (layout, &array.bytes[..]));
+        let checked = if self.options.check_finite { not_finite(values, 0) } else { Ok(()) };
+        let encoded = checked.and_then(|()| {
+            if filters.leave_alone(&arrays) {
+                return Ok(Unsealed::copy(&title, &arrays, |_| Vec::new()).seal());
+            }
             let mut snapshot = Snapshot::default();
             snapshot.take(&arrays);
-            segment::encode(&title, &snapshot, |l| filters.for_layout(l), &mut self.scratch)
-        };
+            let of = |layout: &Layout, bytes: &[u8]| filters.for_array(layout, bytes);
+            segment::encode(&title, &snapshot, of, Vec::new(), &mut self.scratch)
+        });
+        self.encode_time.add(watch.seconds());
+        self.report.waited += begin.elapsed();
         let mut told =
             [u64::from(encoded.is_err()), encoded.as_ref().map_or(0, |bytes| bytes.len() as u64)];
         self.comm.all_reduce(Reduction::U64(&mut told), ReduceOp::Max)?;
         match encoded {
             Ok(_) if told[0] > 0 => Err(AdjointError::OtherRank { at: "first state".into() }),
-            Ok(_) => Ok(told[1]),
+            Ok(bytes) => {
+                self.first_encoded = Some(bytes);
+                Ok(told[1])
+            }
             Err(error) => {
                 self.told = true;
                 Err(error)
@@ -73,38 +104,81 @@ impl Runner<'_> {
         }
     }
 
+    /// The model has waited since then for a state that is stored.
+    fn stored_in(&mut self, begin: Instant) {
+        let time = begin.elapsed();
+        self.report.waited += time;
+        self.report.storing += time;
+    }
+
+    /// What has gone through more checkpoints than planned must not lose again.
+    fn filters_at(&self, depth: u32) -> Arc<Filters> {
+        if depth < self.depth { self.filters.clone() } else { self.exact.clone() }
+    }
+
     /// Copies arrays of the model and lets them be encoded beside it.
     pub(super) fn encode(&mut self, key: Key, depth: u32) -> Encoding {
         let begin = Instant::now();
-        // What has gone through more checkpoints than planned must not lose again.
-        let may_lose = depth < self.depth;
-        let filters = if may_lose { self.filters.clone() } else { self.exact.clone() };
+        let filters = self.filters_at(depth);
         let (title, check) = (self.tiers.title(&key), self.options.check_finite);
+        let first = self.first_encoded.take().filter(|_| key == (0, Kind::Restart));
         let of_deps = key.1 == Kind::Deps && self.model.has_deps();
         let arrays = if of_deps { self.model.deps() } else { self.model.state() };
         let raw = arrays.iter().map(|array| array.bytes.len() as u64).sum();
-        let done = if filters.leave_alone(&arrays) {
-            let copied = Unsealed::copy(&title, &arrays);
+        let done = if let Some(bytes) = first {
+            self.coder.submit(|_| Encoded { bytes: Ok(bytes), snapshot: None, seconds: None })
+        } else if filters.leave_alone(&arrays) {
+            let copied = Unsealed::copy(&title, &arrays, |bytes| self.tiers.arena.take(bytes));
             self.coder.submit(move |_| {
-                let begin = Instant::now();
+                let watch = Stopwatch::start(None);
                 let checked = if check { not_finite(copied.arrays(), title.step) } else { Ok(()) };
-                (checked.map(|()| copied.seal()), None, begin.elapsed())
+                let bytes = checked.map(|()| copied.seal());
+                Encoded { bytes, snapshot: None, seconds: Some(watch.seconds()) }
             })
         } else {
             let mut snapshot = self.spare.pop().unwrap_or_default();
             snapshot.take(&arrays);
-            self.coder.submit(move |scratch| {
-                let begin = Instant::now();
-                let checked =
-                    if check { not_finite(snapshot.arrays(), title.step) } else { Ok(()) };
-                let encoded = checked.and_then(|()| {
-                    segment::encode(&title, &snapshot, |l| filters.for_layout(l), scratch)
-                });
-                (encoded, Some(snapshot), begin.elapsed())
-            })
+            drop(arrays);
+            self.encode_snapshot(key, filters, snapshot)
         };
-        self.report.waited += begin.elapsed();
+        self.stored_in(begin);
         Encoding { key, depth: depth + 1, raw, done }
+    }
+
+    /// The same for a state that was copied before.
+    pub(super) fn encode_copy(&mut self, key: Key, depth: u32, snapshot: Snapshot) -> Encoding {
+        let begin = Instant::now();
+        let raw = snapshot.arrays().map(|(_, bytes)| bytes.len() as u64).sum();
+        let done = self.encode_snapshot(key, self.filters_at(depth), snapshot);
+        self.stored_in(begin);
+        Encoding { key, depth: depth + 1, raw, done }
+    }
+
+    fn encode_snapshot(
+        &mut self,
+        key: Key,
+        filters: Arc<Filters>,
+        snapshot: Snapshot,
+    ) -> Promise<Encoded> {
+        let (title, check) = (self.tiers.title(&key), self.options.check_finite);
+        // As long as the last one: states differ little.
+        let buffer = self.tiers.arena.take(self.last_length);
+        self.coder.submit(move |scratch| {
+            let watch = Stopwatch::start(None);
+            let pipelines: Vec<Option<&Pipeline>> =
+                snapshot.arrays().map(|(layout, bytes)| filters.for_array(layout, bytes)).collect();
+            let unproved = snapshot.arrays().zip(&pipelines).filter(|((layout, _), found)| {
+                check && !filters.prove_finite(&layout.name, **found)
+            });
+            let checked = not_finite(unproved.map(|(array, _)| array), title.step);
+            let mut pipelines = pipelines.iter().copied();
+            let bytes = checked.and_then(|()| {
+                let next = |_: &Layout, _: &[u8]| pipelines.next().flatten();
+                segment::encode(&title, &snapshot, next, buffer, scratch)
+            });
+            let seconds = Some(watch.seconds());
+            Encoded { bytes, snapshot: Some(snapshot), seconds }
+        })
     }
 
     /// Waits for an encoded state and keeps it, where the plan and all ranks want it.
@@ -117,30 +191,32 @@ impl Runner<'_> {
         let Encoding { key, depth, raw, done } = encoding;
         let begin = Instant::now();
         let gone = || AdjointError::Model { call: "a thread".into(), message: "it ended".into() };
-        let (encoded, snapshot, time) = done.wait().ok_or_else(gone)?;
+        let Encoded { bytes, snapshot, seconds } = done.wait().ok_or_else(gone)?;
         self.report.bytes[0] += raw;
         self.spare.clear();
         self.spare.extend(snapshot);
-        self.encode_time = Some(time);
-        let bytes = encoded?;
-        self.report.bytes[1] += bytes.len() as u64;
+        seconds.into_iter().for_each(|seconds| self.encode_time.add(seconds));
+        let bytes = bytes?;
+        let length = bytes.len() as u64;
+        (self.report.bytes[1], self.last_length) = (self.report.bytes[1] + length, bytes.len());
         self.tiers.settle()?;
         let full = self.tiers.has_become_full();
         let stranded = self.tiers.stranded().map_or(0, |key| key.0 + 1);
         let mut told = [
             0,
-            bytes.len() as u64,
+            length,
             u64::from(full),
             stranded,
-            nanos(self.step_time),
-            nanos(self.encode_time),
-            nanos(self.decode_time),
-            nanos(self.tiers.write_time),
-            nanos(self.tiers.read_time),
+            nanos(self.step_time.median()),
+            nanos(self.encode_time.median()),
+            nanos(self.decode_time.median()),
+            nanos(self.tiers.writes.of(length)),
+            nanos(self.tiers.reads.of(length)),
         ];
         self.reduce(&mut told)?;
         let step = key.0;
         let largest = told[1];
+        self.auto.stored(largest);
         let data = if key.1 == Kind::Deps { Data::Deps } else { Data::Restart };
         let mut target = place;
         if let Some(plan) = schedule.budget() {
@@ -181,8 +257,10 @@ impl Runner<'_> {
             if step == 0 && target == Place::Disk {
                 self.secure_first(schedule, &key)?;
             }
+        } else {
+            self.tiers.arena.give_back(bytes);
         }
-        self.report.waited += begin.elapsed();
+        self.stored_in(begin);
         Ok(())
     }
 

@@ -5,10 +5,11 @@ mod back;
 mod fetch;
 mod forward;
 mod keep;
+mod sample;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use esker_codec::Scratch;
 use esker_comm::{Communicator, ReduceOp, Reduction};
@@ -25,6 +26,8 @@ use crate::samples::Samples;
 use crate::schedule::{Action, Budget, Revolve, Schedule, ScheduleError, binomial};
 use crate::segment::{Kind, Snapshot};
 use crate::tiers::{Key, Tiers};
+use crate::times::Recent;
+use auto::Auto;
 
 /// Bytes of all arrays.
 fn total(arrays: &[ArrayMut<'_>]) -> u64 {
@@ -122,7 +125,7 @@ pub(crate) fn agree<T>(comm: &dyn Communicator, outcome: Result<T>, at: &str) ->
 /// Makes the folder, if there is to be one. Rank 0's description is everyone's.
 fn begin(about: &About, comm: &dyn Communicator, options: &Options) -> Result<Tiers> {
     let limits = [options.memory, if options.folder.is_some() { options.disk } else { 0 }];
-    let Some(path) = &options.folder else { return Ok(Tiers::new(None, limits)) };
+    let Some(path) = &options.folder else { return Ok(Tiers::new(None, limits, options.beside)) };
     let mut about = about.clone();
     let mut identity = [if comm.rank() == 0 { about.identity } else { 0 }];
     comm.all_reduce(Reduction::U64(&mut identity), ReduceOp::Max)?;
@@ -133,7 +136,7 @@ fn begin(about: &About, comm: &dyn Communicator, options: &Options) -> Result<Ti
     };
     agree(comm, made, "start")?;
     let folder = Folder::create(&options.store, path, &about, comm.rank() as u32)?;
-    Ok(Tiers::new(Some(folder), limits))
+    Ok(Tiers::new(Some(folder), limits, options.beside))
 }
 
 /// Through how many checkpoints a state goes at most, so that a bound of error can be divided by it.
@@ -179,13 +182,16 @@ pub(crate) struct Runner<'a> {
     stride: u64,
     pub(crate) adjoint_kept: Option<u64>,
     lossy: bool,
-    /// The state at which the levels of `auto` are tried next.
-    next_trial: u64,
+    auto: Auto,
     /// Whether the other ranks know already that this one has failed.
     told: bool,
-    step_time: Option<Duration>,
-    encode_time: Option<Duration>,
-    decode_time: Option<Duration>,
+    /// State 0 as it was encoded for its size.
+    first_encoded: Option<Vec<u8>>,
+    /// Bytes of the newest encoded state.
+    last_length: usize,
+    step_time: Recent,
+    encode_time: Recent,
+    decode_time: Recent,
 }
 impl<'a> Runner<'a> {
     pub(crate) fn new(
@@ -201,7 +207,7 @@ impl<'a> Runner<'a> {
             comm,
             options,
             tiers,
-            coder: Lane::start("esker encoding"),
+            coder: Lane::start("esker encoding", options.beside),
             scratch: Scratch::new(),
             filters: Arc::new(filters),
             exact: Arc::new(options.filters.lossless()),
@@ -217,11 +223,13 @@ impl<'a> Runner<'a> {
             stride: u64::MAX,
             adjoint_kept: None,
             lossy: !options.filters.is_lossless(),
-            next_trial: 1,
+            auto: Auto::default(),
             told: false,
-            step_time: None,
-            encode_time: None,
-            decode_time: None,
+            first_encoded: None,
+            last_length: 0,
+            step_time: Recent::default(),
+            encode_time: Recent::default(),
+            decode_time: Recent::default(),
         }
     }
 
@@ -240,12 +248,15 @@ impl<'a> Runner<'a> {
             self.end = self.end.min(steps);
             self.stride = (steps / 64).max(1);
         }
-        if let Some(plan) = schedule.budget().filter(|_| self.report.forward == 0) {
-            // The size of the first state is known before anything is planned.
-            let bytes = self.first_size()?;
-            if self.at.is_some_and(|(at, _)| at == 0) && !self.ended {
-                plan.learn(0, bytes);
-            }
+        if let Some(plan) = schedule.budget() {
+            plan.set_waits(!self.options.beside);
+        }
+        // The size of the first state is known before anything is planned, unless its filters are still to be chosen.
+        if !self.may_choose(schedule)
+            && let Some(plan) = schedule.budget().filter(|_| !self.ended)
+            && self.at.is_some_and(|(at, _)| at == 0)
+        {
+            plan.learn(0, self.first_size()?);
         }
         while let Some(action) = schedule.next_action() {
             match action {
@@ -320,7 +331,7 @@ impl<'a> Runner<'a> {
         if let Some(folder) = &mut self.tiers.folder {
             folder.log(Event::EndReverse)?;
         }
-        self.report.peak = self.tiers.peak;
+        (self.report.peak, self.report.moved) = (self.tiers.peak, self.tiers.moved);
         self.report.notes.append(&mut self.tiers.notes);
         Ok(self.report)
     }

@@ -228,6 +228,7 @@ impl Prospect {
             let plan = Budget::new(n, self.state, self.memory, self.disk)?;
             let mut plan = plan.deps_are_state(self.deps_are_state);
             plan.learn(0, self.state);
+            plan.set_waits(!self.beside);
             plan.set_costs(self.costs);
             Ok(plan)
         };

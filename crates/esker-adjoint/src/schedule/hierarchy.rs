@@ -1,6 +1,7 @@
 //! Memory is free and disk costs time: H-Revolve and disk-revolve.
 
 use super::binomial::{self, Trajectory};
+use super::least_sum::least_sum;
 use super::reversal::{Decision, Policy, Reversal, View};
 use super::revolve::next_or_end;
 use super::{Action, Data, Place, Result, Schedule, ScheduleError, same_steps};
@@ -59,7 +60,6 @@ struct Row {
     fresh: Vec<u32>,
     /// From a state that is kept on disk and was just read: 0, memory alone; else run so far.
     kept: Vec<u32>,
-    fresh_cost: Vec<f64>,
 }
 
 #[derive(Debug)]
@@ -68,6 +68,8 @@ struct Levels {
     /// `None`: without a limit.
     disk: Option<u64>,
     rows: Vec<Row>,
+    /// Of the whole run.
+    cost: f64,
 }
 
 impl Levels {
@@ -78,35 +80,38 @@ impl Levels {
             .map(|runs| runs.map_or(f64::INFINITY, |runs| runs as f64 * costs.forward))
             .collect();
         let nothing = vec![0; width];
-        let first = Row { fresh: nothing.clone(), kept: nothing, fresh_cost: alone.clone() };
-        let mut rows = vec![first];
+        let mut rows = vec![Row { fresh: nothing.clone(), kept: nothing.clone() }];
         let count = disk.map_or(1, |disk| disk.min(steps.saturating_sub(1)));
+        // The cost of n steps from a state that is not kept, last first: the steps behind a split of n are then in order.
+        let mut behind: Vec<f64> = alone.iter().rev().copied().collect();
+        // What it costs to run m steps and to come back for them from a state on disk.
+        let there_and_back = |m: usize, kept: f64| m as f64 * costs.forward + costs.read + kept;
+        let mut cost = alone[width - 1];
         for _ in 0..count {
-            let mut row = rows[rows.len() - 1].clone();
-            let below = disk.map(|_| row.fresh_cost.clone());
-            let mut kept_cost = alone.clone();
+            let mut row = Row { fresh: nothing.clone(), kept: nothing.clone() };
+            let mut before: Vec<f64> = Vec::with_capacity(width);
+            before.extend((0..width.min(2)).map(|m| there_and_back(m, alone[m])));
+            let mut fresh = alone.clone();
             for n in 2..width {
-                let mut best = (f64::INFINITY, 0);
-                for (m, left) in kept_cost.iter().enumerate().take(n).skip(1) {
-                    let right = below.as_ref().unwrap_or(&row.fresh_cost)[n - m];
-                    let cost = m as f64 * costs.forward + right + costs.read + left;
-                    if cost < best.0 {
-                        best = (cost, m);
-                    }
+                let (least, at) = least_sum(&before[1..n], &behind[width - n..width - 1]);
+                let mut kept = alone[n];
+                if least < alone[n] {
+                    (kept, row.kept[n]) = (least, at as u32 + 1);
                 }
-                if best.0 < alone[n] {
-                    (kept_cost[n], row.kept[n]) = (best.0, best.1 as u32);
-                } else {
-                    (kept_cost[n], row.kept[n]) = (alone[n], 0);
+                before.push(there_and_back(n, kept));
+                if costs.write + least < alone[n] {
+                    (fresh[n], row.fresh[n]) = (costs.write + least, at as u32 + 1);
                 }
-                (row.fresh_cost[n], row.fresh[n]) = (alone[n], 0);
-                if costs.write + best.0 < alone[n] {
-                    (row.fresh_cost[n], row.fresh[n]) = (costs.write + best.0, best.1 as u32);
+                if disk.is_none() {
+                    // As many as one likes: what is behind a split may use the disk as well as this.
+                    behind[width - 1 - n] = fresh[n];
                 }
             }
+            cost = fresh[width - 1];
+            behind.iter_mut().zip(fresh.iter().rev()).for_each(|(to, from)| *to = *from);
             rows.push(row);
         }
-        Levels { memory, disk, rows }
+        Levels { memory, disk, rows, cost }
     }
 
     /// The row for so many free checkpoints on disk.
@@ -185,8 +190,7 @@ impl Hierarchy {
 
     /// The least time that reversal takes, without that of the adjoint itself.
     pub fn cost(&self) -> f64 {
-        let row = self.reversal.policy.rows.last();
-        row.and_then(|row| row.fresh_cost.last().copied()).unwrap_or(0.0)
+        self.reversal.policy.cost
     }
 }
 

@@ -29,6 +29,7 @@ mod budget;
 mod error;
 mod forecast;
 mod hierarchy;
+mod least_sum;
 mod mixed;
 mod online;
 mod periodic;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use esker_adjoint::schedule::{
-    Action, Audit, Budget, Costs, Data, Place, Schedule, ScheduleError, binomial,
+    Action, Audit, Budget, Costs, Data, Place, Prospect, Schedule, ScheduleError, binomial,
     mixed_forward_steps,
 };
 
@@ -303,4 +303,31 @@ fn a_budget_below_one_state_is_refused_with_the_numbers() {
         error.to_string(),
         "the state at step 0 needs 450 bytes, more than the budgets of 100 bytes of memory and 200 on disk"
     );
+}
+
+/// Where a model waits for a disk that holds everything, the optimum is that of H-Revolve without memory.
+#[test]
+fn a_disk_that_the_model_waits_for_is_used_for_the_least_time() {
+    for (steps, states) in [(32, 1), (32, 4), (32, 16), (32, 32), (200, 12), (200, 200)] {
+        for write in [0.001, 0.2, 0.9, 2.0, 15.0, 90.0] {
+            let costs = Costs { step: 1.0, encode: 0.4 * write, decode: 0.1, write, read: 0.5 };
+            let run = Prospect {
+                steps,
+                state: 1000,
+                memory: 0,
+                disk: states * 1000,
+                reverse: 1.0,
+                costs,
+                deps_are_state: true,
+                beside: false,
+            };
+            let found = run.all();
+            let seconds = |name: &str| {
+                let named = found.iter().find(|(found, _)| *found == name).unwrap();
+                named.1.as_ref().unwrap().seconds()
+            };
+            let (own, best) = (seconds("Budget"), seconds("H-Revolve"));
+            assert!(own <= 1.01 * best, "{steps} steps, {states} states, {write}: {own} {best}");
+        }
+    }
 }

@@ -158,6 +158,45 @@ fn a_rank_that_fails_ends_the_run_on_all() {
     assert!(errors[0].contains("another rank") && errors[2].contains("another rank"), "{errors:?}");
 }
 
+/// Ranks also share what they measure of filters: one that fails before that is heard there.
+#[test]
+fn a_rank_that_fails_before_filters_are_chosen_ends_the_run_on_all() {
+    for step in [0, 1, 2, 5, 9] {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let errors = on_ranks(3, move |comm| {
+            let mut model = Wave::new(600, 20, comm.rank());
+            model.fails_at = (comm.rank() == 1).then_some(step);
+            let mut options = on_disk(store.clone(), 40_000, 40_000);
+            (options.filters, options.measure) = (filters("auto,rel=1e-4"), true);
+            let mut plan = budget(&mut model, 20, &*comm, &options).unwrap();
+            run(&mut model, &mut plan, &*comm, &options).unwrap_err().to_string()
+        });
+        assert!(errors[1].contains("the solver did not converge"), "{step}: {errors:?}");
+        let heard = |rank: usize| errors[rank].contains("another rank");
+        assert!(heard(0) && heard(2), "{step}: {errors:?}");
+    }
+}
+
+/// While the model waits or beside it: the same gradient, and the same bytes in the folder's accounts.
+#[test]
+fn a_model_that_waits_for_its_checkpoints_has_the_same_gradient() {
+    let expected = Wave::new(200, 50, 0).plain_gradient().gradient();
+    let mut moved = Vec::new();
+    for beside in [true, false] {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let options =
+            Options { beside, filters: filters("shuffle zstd,1"), ..on_disk(store, 8000, 20_000) };
+        let mut model = Wave::new(200, 50, 0);
+        let mut plan = budget(&mut model, 50, &SelfComm::new(), &options).unwrap();
+        let report = run(&mut model, &mut plan, &SelfComm::new(), &options).unwrap();
+        assert_eq!(model.gradient(), expected);
+        assert!(report.moved[0] > 0 && report.moved[1] > 0, "{report:?}");
+        moved.push((report.moved, report.stored, report.loaded, report.forward));
+    }
+    assert_eq!(moved[0].0[0], moved[1].0[0], "{moved:?}");
+    assert_eq!((moved[0].1, moved[0].3), (moved[1].1, moved[1].3), "{moved:?}");
+}
+
 /// The number of kills; more with ESKER_KILLS.
 fn kills() -> u64 {
     std::env::var("ESKER_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(200)

@@ -146,7 +146,55 @@ fn every_small_schedule_can_be_carried_out_and_is_optimal() {
     }
 }
 
-/// H-Revolve by trying everything: memory checkpoints are free, those on disk cost 2 each way.
+/// The least time of H-Revolve with 0, 1, … checkpoints on disk, by its definition: for each number of steps, from a
+/// state that is not kept.
+fn least_times(steps: usize, memory: u64, disk: usize, costs: StepCosts) -> Vec<Vec<f64>> {
+    let StepCosts { forward, write, read } = costs;
+    let alone = |n: usize| {
+        let runs = binomial::forward_steps(n as u64, memory);
+        runs.map_or(f64::INFINITY, |runs| runs as f64 * forward)
+    };
+    let mut fresh: Vec<Vec<f64>> = vec![(0..=steps).map(alone).collect()];
+    for _ in 0..disk {
+        let below = fresh.last().unwrap().clone();
+        let (mut kept, mut own) = (below.clone(), below.clone());
+        for n in 0..=steps {
+            let split = |m: usize| m as f64 * forward + below[n - m] + read + kept[m];
+            let best = (1..n).map(split).fold(f64::INFINITY, f64::min);
+            (kept[n], own[n]) = (alone(n).min(best), alone(n).min(write + best));
+        }
+        fresh.push(own);
+    }
+    fresh
+}
+
+#[test]
+fn a_disk_that_costs_time_is_used_for_the_least_time() {
+    let all = [(1.0, 2.0, 2.0), (0.37, 1.9, 0.61), (1.0, 0.1, 7.0), (2.5, 30.0, 0.0)];
+    for (forward, write, read) in all {
+        let costs = StepCosts { forward, write, read };
+        for memory in [0, 1, 2, 5] {
+            let least = least_times(150, memory, 4, costs);
+            for (disk, least) in least.iter().enumerate().skip(usize::from(memory == 0)) {
+                for n in [2u64, 3, 8, 9, 10, 17, 64, 99, 150] {
+                    let mut plan = Hierarchy::new(n, memory, Some(disk as u64), costs).unwrap();
+                    let (found, expected) = (plan.cost(), least[n as usize]);
+                    let what = format!("{n} steps, {memory} + {disk}, {costs:?}");
+                    assert!(
+                        (found - expected).abs() <= 1e-9 * expected,
+                        "{what}: {found} {expected}"
+                    );
+                    let audit = Audit::of(&mut plan, n).unwrap();
+                    let time = audit.forward as f64 * forward
+                        + audit.writes[1] as f64 * write
+                        + audit.reads[1] as f64 * read;
+                    assert!((time - expected).abs() <= 1e-9 * expected, "{what}: {audit:?}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_disk_without_cost_is_used_like_memory() {
     let costs = StepCosts { forward: 1.0, write: 0.0, read: 0.0 };

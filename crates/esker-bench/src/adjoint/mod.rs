@@ -93,6 +93,11 @@ impl Disk {
         }
     }
 
+    /// Seconds of so many bytes, where that is known.
+    fn seconds(self, bytes: u64) -> Option<f64> {
+        (self == Disk::Slowed).then(|| bytes as f64 / SLOWED)
+    }
+
     fn store(self) -> Arc<dyn Store> {
         match self {
             Disk::Slowed => Arc::new(PacedStore::new(LocalStore, SLOWED)),
@@ -177,6 +182,8 @@ pub struct Options {
     pub cases: Vec<Case>,
     /// What their checkpoints go to.
     pub disks: Vec<Disk>,
+    /// How they are planned.
+    pub plans: Vec<Planned>,
     /// Thread-ranks, each with a model of its own.
     pub ranks: usize,
     /// Steps of a run.
@@ -189,6 +196,8 @@ pub struct Options {
     pub state: Option<u64>,
     /// How often each is run; medians count.
     pub repeat: usize,
+    /// Whether states are encoded, written and read beside the model; without, it waits for them as in the paper.
+    pub beside: bool,
     /// Where the folder of checkpoints is made, which is removed again.
     pub dir: PathBuf,
 }
@@ -199,12 +208,14 @@ impl Options {
         Options {
             cases: Case::ALL.to_vec(),
             disks: Disk::ALL.to_vec(),
+            plans: Planned::ALL.to_vec(),
             ranks: 2,
             steps: 32,
             budgets: vec![1, 2, 4, 8, 16, 32],
             bound: 1e-4,
             state: None,
             repeat: 5,
+            beside: false,
             dir: dir.into(),
         }
     }
@@ -238,7 +249,11 @@ pub enum AdjointBenchError {
 /// What one rank tells of a run.
 struct Ran {
     seconds: f64,
+    /// Of the rank's own thread, where the system tells.
+    cpu: Option<f64>,
     model: f64,
+    moved: u64,
+    chosen: String,
     forward: u64,
     stored: u64,
     bytes: [u64; 2],
@@ -253,7 +268,7 @@ pub fn run(options: &Options, progress: &mut dyn FnMut(&str)) -> Result<Report, 
         let free = RunOptions { measure: false, ..RunOptions::default() };
         let exact = on_ranks(options, case, "all states in memory", move |_| (free.clone(), None))?;
         for &disk in &options.disks {
-            for planned in Planned::ALL {
+            for &planned in &options.plans {
                 for &budget in &options.budgets {
                     let what = format!(
                         "{} on a {} disk, {budget} states of {}",
@@ -311,7 +326,7 @@ impl Cell {
         let filters = Filters::new(&text).map_err(failed)?;
         // A segment is a little longer than its arrays.
         let room = budget * (state_bytes(&mut *case.model(options, 0)) + 1024);
-        let path = folder.0.join("run.chk");
+        let (path, beside) = (folder.0.join("run.chk"), options.beside);
         let ran = on_ranks(options, case, &what, move |_| {
             let own = RunOptions {
                 memory: 0,
@@ -321,6 +336,7 @@ impl Cell {
                 filters: filters.clone(),
                 // What a run needs to be resumed is no part of the comparison.
                 adjoint_every: Some(u64::MAX),
+                beside,
                 ..RunOptions::default()
             };
             (own, (planned == Planned::Slots).then_some(budget))
@@ -348,6 +364,12 @@ impl Cell {
             stored: ran.first().map_or(0, |ran| ran.stored),
             smaller: sum(|ran| ran.bytes[0]) as f64 / sum(|ran| ran.bytes[1]).max(1) as f64,
             error: (off / whole).sqrt(),
+            quiet: ran
+                .iter()
+                .map(|ran| Some(ran.cpu? + disk.seconds(ran.moved).unwrap_or(0.0)))
+                .try_fold(0.0, |most, rank| Some(f64::max(most, rank?)))
+                .filter(|_| !options.beside),
+            chosen: ran.first().map_or_else(String::new, |ran| ran.chosen.clone()),
         })
     }
 }
@@ -368,17 +390,31 @@ fn on_ranks(
             None => Box::new(budget(&mut *model, own.steps, &*comm, &options)?),
         };
         comm.barrier()?;
-        let begin = Instant::now();
+        let (begin, cpu) = (Instant::now(), cpu());
         let report = run_adjoint(&mut *model, &mut *plan, &*comm, &options)?;
         let seconds = Duration::as_secs_f64(&begin.elapsed());
+        let cpu = cpu_since(cpu);
         let gradient = model.adjoint().iter().flat_map(doubles).collect();
         let (model, forward) = (report.model.as_secs_f64(), report.forward);
         let stored = report.stored.iter().sum();
-        Ok(Ran { seconds, model, forward, stored, bytes: report.bytes, gradient })
+        let moved = report.moved.iter().sum();
+        let chosen = report.chosen.iter().map(|(at, filters)| format!("{at} {filters}"));
+        let (chosen, bytes) = (chosen.collect::<Vec<_>>().join(", "), report.bytes);
+        Ok(Ran { seconds, cpu, model, moved, chosen, forward, stored, bytes, gradient })
     };
     let ran = ThreadWorld::new(options.ranks).launch(rank)?;
     let failed = |source| AdjointBenchError::Run { what: what.to_string(), source };
     ran.into_iter().collect::<Result<Vec<Ran>, AdjointError>>().map_err(failed)
+}
+
+/// Seconds that a processor has worked for this thread.
+fn cpu() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    Some(text.split_whitespace().next()?.parse::<f64>().ok()? * 1e-9)
+}
+
+fn cpu_since(before: Option<f64>) -> Option<f64> {
+    Some(cpu()? - before?)
 }
 
 fn doubles(array: &esker_adjoint::ArrayMut<'_>) -> Vec<f64> {

@@ -32,6 +32,11 @@ pub struct Row {
     pub smaller: f64,
     /// The difference of the gradient from the exact one, over its norm.
     pub error: f64,
+    /// What the run takes where nothing else does: the processor's time of a rank, and what a slowed disk takes for its bytes. Known
+    /// where the model waits for its checkpoints.
+    pub quiet: Option<f64>,
+    /// What `auto` chose, and at which states.
+    pub chosen: String,
 }
 
 /// Of several runs of one cell, the one with the median of times.
@@ -56,6 +61,11 @@ impl Report {
     /// The largest of `auto`'s times over that of the best column with the same disk and budget, and where that was; `None` if
     /// nothing was measured.
     pub fn auto_over_best(&self, case: Case) -> Option<(f64, &Row)> {
+        self.auto_over_best_by(case, |row| row.seconds)
+    }
+
+    /// The same with another measure of time.
+    pub fn auto_over_best_by(&self, case: Case, time: fn(&Row) -> f64) -> Option<(f64, &Row)> {
         let alike = |a: &Row, b: &Row| {
             (a.case, a.disk, a.planned, a.budget) == (b.case, b.disk, b.planned, b.budget)
         };
@@ -63,7 +73,7 @@ impl Report {
         let ratio = |row: &'_ Row| {
             let others = self.rows.iter().filter(|other| alike(row, other));
             let others = others.filter(|other| other.column != Column::Auto);
-            row.seconds / others.map(|other| other.seconds).fold(f64::INFINITY, f64::min)
+            time(row) / others.map(time).fold(f64::INFINITY, f64::min)
         };
         own.map(|row| (ratio(row), row)).max_by(|a, b| a.0.total_cmp(&b.0))
     }
@@ -86,13 +96,14 @@ impl Report {
                 "budget": row.budget, "column": row.column.name(), "seconds": row.seconds,
                 "checkpoint_seconds": row.checkpoints, "forward_steps": row.forward,
                 "stored": row.stored, "smaller": row.smaller, "error": row.error,
+                "quiet_seconds": row.quiet, "chosen": row.chosen,
             })
         };
         let state = |(case, bytes): &(Case, u64)| (case.name().to_string(), json!(bytes));
         json!({
             "machine": Machine::here(&self.options.dir).to_json(),
             "ranks": self.options.ranks, "steps": self.options.steps, "bound": self.options.bound,
-            "repeat": self.options.repeat,
+            "repeat": self.options.repeat, "beside": self.options.beside,
             "state_bytes": self.states.iter().map(state).collect::<serde_json::Map<_, _>>(),
             "rows": self.rows.iter().map(row).collect::<Vec<_>>(),
         })
@@ -100,13 +111,14 @@ impl Report {
 
     /// For people.
     pub fn to_text(&self) -> String {
-        let Options { ranks, steps, bound, repeat, .. } = &self.options;
+        let Options { ranks, steps, bound, repeat, beside, .. } = &self.options;
+        let how = if *beside { "beside the model" } else { "while the model waits" };
         let mut out = String::new();
         // Writing to a string cannot fail.
         let _ = writeln!(out, "{}", Machine::here(&self.options.dir).sentence());
         let _ = writeln!(
             out,
-            "{ranks} thread-ranks with a model each, {steps} steps forward and back, checkpoints on disk; lossy filters keep \
+            "{ranks} thread-ranks with a model each, {steps} steps forward and back, checkpoints on disk, {how}; lossy filters keep \
              {bound:e} of the range; medians of {repeat}\n\
              slots: as many checkpoints whatever they take (Revolve); bytes: what fits into the room of so many raw states (Budget)"
         );
@@ -124,11 +136,12 @@ impl Report {
                 );
                 let _ = writeln!(
                     out,
-                    "{:5} {:>6} {:6} {:>9} {:>12} {:>9} {:>8} {:>8} {:>9}",
+                    "{:5} {:>6} {:6} {:>9} {:>9} {:>12} {:>9} {:>8} {:>8} {:>9}",
                     "plan",
                     "states",
                     "",
                     "total s",
+                    "quiet s",
                     "checkpoint s",
                     "forward",
                     "stored",
@@ -139,16 +152,18 @@ impl Report {
                 for row in rows {
                     let _ = writeln!(
                         out,
-                        "{:5} {:>6} {:6} {:>9.3} {:>12.3} {:>9} {:>8} {:>8.2} {:>9.1e}",
+                        "{:5} {:>6} {:6} {:>9.3} {:>9} {:>12.3} {:>9} {:>8} {:>8.2} {:>9.1e}  {}",
                         row.planned.name(),
                         row.budget,
                         row.column.name(),
                         row.seconds,
+                        row.quiet.map_or_else(|| "-".into(), |quiet| format!("{quiet:.3}")),
                         row.checkpoints,
                         row.forward,
                         row.stored,
                         row.smaller,
-                        row.error
+                        row.error,
+                        row.chosen
                     );
                 }
                 let over = |column: &Column| {
@@ -167,6 +182,16 @@ impl Report {
                 let _ = writeln!(
                     out,
                     "auto's total over the best column's, at worst: {ratio:.2} ({states} states, {disk} disk)"
+                );
+            }
+            let quiet = |row: &Row| row.quiet.unwrap_or(f64::NAN);
+            if let Some((ratio, row)) =
+                self.auto_over_best_by(*case, quiet).filter(|found| found.0.is_finite())
+            {
+                let (states, disk) = (row.budget, row.disk.name());
+                let _ = writeln!(
+                    out,
+                    "the same by what it takes where nothing else runs: {ratio:.2} ({states} states, {disk} disk)"
                 );
             }
         }

@@ -27,7 +27,7 @@ synthetic.
 adjoint-wave and adjoint-ice are of another kind: adjoint runs of 32 steps (docs/adjoint.md) whose
 checkpoints go to disk raw, as floats, by zlib, zfp, sz and as auto chooses, with room for 1 to 32
 states, on a disk slowed to 50 MB/s a rank and on the disk as it is. Of the options they know
---ranks, --size (of a rank's state), --states, --bound, --repeat, --dir and --json.
+--ranks, --size (of a rank's state), --states, --bound, --beside, --repeat, --dir and --json.
 
 Peers: pnetcdf and pnetcdf-romio (PnetCDF on OpenMPI's two MPI-IO layers; compiled when first
 needed, from Debian's libpnetcdf-dev and OpenMPI), pnetcdf-queued and pnetcdf-romio-queued (what the
@@ -118,6 +118,9 @@ pub(super) struct Arguments {
     /// The bound of lossy filters of the adjoint kernels, of the range of an array
     #[arg(long, value_name = "SHARE", default_value = "1e-4", value_parser = bound)]
     bound: f64,
+    /// Encode, write and read checkpoints of the adjoint kernels beside the model, not while it waits
+    #[arg(long)]
+    beside: bool,
     /// Draw the bandwidths into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -253,6 +256,7 @@ fn run_adjoint(arguments: &Arguments, screen: &mut Screen) -> Ended {
     options.bound = arguments.bound;
     options.budgets = arguments.states.clone();
     options.repeat = usize::from(arguments.repeat);
+    options.beside = arguments.beside;
     let mut progress = |next: &str| say(format_args!("{next}"));
     let report = adjoint::run(&options, &mut progress);
     let report = report.map_err(|error| Failure::sentence(format_args!("{error}")))?;

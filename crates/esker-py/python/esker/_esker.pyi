@@ -187,6 +187,20 @@ class Vault:
     def give_up(self, step: int) -> None: ...
     def clear(self) -> None: ...
 
+def adjoint_forecast(
+    steps: int,
+    state: int,
+    memory: int,
+    disk: int,
+    step: float,
+    reverse: float,
+    encode: float,
+    decode: float,
+    write: float,
+    read: float,
+    deps: bool,
+    beside: bool,
+) -> list[tuple[str, float, int]]: ...
 def adjoint_run(
     model: object, plan: Plan | None, steps: int, store: dict[str, object], comm: object | None = None
 ) -> dict[str, object]: ...

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use super::Sizes;
+use super::priced::Priced;
 use crate::schedule::binomial;
 use crate::schedule::mixed::MixedTable;
 
@@ -19,13 +20,18 @@ const EVERY: u64 = 2048;
 /// Tables of more cells than this are not made; the formula of Revolve stands in.
 const MOST_CELLS: u64 = 1 << 24;
 
-/// The forward steps that segments cost.
+/// Where keeping a state takes time, costs are in these parts of a step.
+const FINE: u64 = 1024;
+
+/// What segments cost: forward steps, or parts of them where keeping a state takes time.
 #[derive(Debug)]
 pub(crate) struct Estimate {
     /// Whether restart data are all that the adjoint of a step depends on: then a state that is in
     /// place is reversed without running its step.
     pub(crate) deps_are_state: bool,
     table: RefCell<Option<MixedTable>>,
+    /// Where keeping a state takes time.
+    priced: Option<Priced>,
     steps: u64,
 }
 
@@ -41,11 +47,21 @@ pub(crate) struct Segment {
 struct Search<'a> {
     sizes: &'a Sizes,
     deps_are_state: bool,
+    /// What a step costs, and what keeping a state does.
+    step: u64,
+    price: u64,
     fresh: HashMap<Segment, u64>,
     kept: HashMap<Segment, u64>,
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    fn new(estimate: &Estimate, sizes: &'a Sizes) -> Search<'a> {
+        let (deps_are_state, step) = (estimate.deps_are_state, estimate.step());
+        let price = estimate.price();
+        let (fresh, kept) = (HashMap::new(), HashMap::new());
+        Search { sizes, deps_are_state, step, price, fresh, kept }
+    }
+
     fn record(&self) -> u64 {
         u64::from(!self.deps_are_state)
     }
@@ -65,9 +81,10 @@ impl Search<'_> {
                 best = 1 + self.fresh(Segment { from: from + 1, to, free });
             }
             for middle in from + 1..to {
-                best = best.min(self.split(from, middle, to, free));
+                best = best.min(self.split(from, middle, to, free) + self.price);
             }
         }
+        let best = best.min(NEVER);
         self.fresh.insert(s, best);
         best
     }
@@ -77,7 +94,7 @@ impl Search<'_> {
         if right >= NEVER {
             return NEVER;
         }
-        (middle - from) + right + self.kept(Segment { from, to: middle, free })
+        (middle - from) * self.step + right + self.kept(Segment { from, to: middle, free })
     }
 
     /// From a state that is kept beside the free bytes.
@@ -107,7 +124,34 @@ impl Search<'_> {
 
 impl Estimate {
     pub(crate) fn new(steps: u64, deps_are_state: bool) -> Estimate {
-        Estimate { deps_are_state, table: RefCell::new(None), steps }
+        Estimate { deps_are_state, table: RefCell::new(None), priced: None, steps }
+    }
+
+    /// Says how many steps it costs to keep a state. Where dependencies of steps are kept as well, it counts for nothing.
+    pub(crate) fn set_price(&mut self, price: f64) {
+        if self.deps_are_state && !self.priced.as_ref().is_some_and(|old| old.is_about(price)) {
+            self.priced = Priced::new(self.steps, price);
+        }
+    }
+
+    /// Whether keeping a state takes time.
+    pub(crate) fn has_price(&self) -> bool {
+        self.priced.is_some()
+    }
+
+    fn step(&self) -> u64 {
+        if self.priced.is_some() { FINE } else { 1 }
+    }
+
+    fn price(&self) -> u64 {
+        self.priced.as_ref().map_or(0, |priced| {
+            (priced.of(2, 1, false) - priced.of(2, 1, true)).mul_add(FINE as f64, 0.5) as u64
+        })
+    }
+
+    /// A cost in steps.
+    pub(crate) fn in_steps(&self, cost: u64) -> f64 {
+        cost.min(NEVER) as f64 / self.step() as f64
     }
 
     /// Forward steps with equal sizes: n steps, s units, one of which holds the first state if `kept`.
@@ -119,6 +163,10 @@ impl Estimate {
             return NEVER;
         }
         let s = s.min(n - 1);
+        if let Some(priced) = &self.priced {
+            let cost = priced.of(n, s, kept) * FINE as f64;
+            return if cost < NEVER as f64 { cost.round() as u64 } else { NEVER };
+        }
         if self.deps_are_state {
             return binomial::forward_steps(n, s).map_or(NEVER, |runs| runs - n);
         }
@@ -165,12 +213,8 @@ impl Estimate {
         sizes: &Sizes,
     ) -> (u64, u64) {
         let bottom = below.unwrap_or(at);
-        let mut search = (end - bottom <= SHORT && !sizes.alike(bottom, end)).then(|| Search {
-            sizes,
-            deps_are_state: self.deps_are_state,
-            fresh: HashMap::new(),
-            kept: HashMap::new(),
-        });
+        let is_short = end - bottom <= SHORT && !sizes.alike(bottom, end);
+        let mut search = is_short.then(|| Search::new(self, sizes));
         let mut cost = |p: u64| {
             let left = below.filter(|&below| below < p).map(|from| Segment { from, to: p, free });
             let right = Segment { from: p, to: end, free };
@@ -178,7 +222,7 @@ impl Estimate {
                 Some(search) => (left.map_or(0, |s| search.kept(s)), search.fresh(right)),
                 None => (left.map_or(0, |s| self.kept(s, sizes)), self.here(right, sizes)),
             };
-            left.saturating_add(right).saturating_add(p - at).min(NEVER)
+            left.saturating_add(right).saturating_add((p - at) * self.step()).min(NEVER)
         };
         if below.is_none() {
             return (at, cost(at));
@@ -229,13 +273,7 @@ impl Estimate {
         }
         let next = Segment { from: at + 1, to: end, free };
         let deps = if end - at <= SHORT && !sizes.alike(at, end) {
-            let mut search = Search {
-                sizes,
-                deps_are_state: false,
-                fresh: HashMap::new(),
-                kept: HashMap::new(),
-            };
-            search.fresh(next)
+            Search::new(self, sizes).fresh(next)
         } else {
             self.fresh(next, sizes)
         };

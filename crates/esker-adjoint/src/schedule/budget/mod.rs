@@ -1,6 +1,7 @@
 //! Bytes instead of a number of checkpoints.
 
 mod cost;
+mod priced;
 mod sizes;
 
 use std::collections::VecDeque;
@@ -8,7 +9,7 @@ use std::collections::VecDeque;
 pub use sizes::Sizes;
 
 use super::{Action, Data, Place, Result, Schedule, ScheduleError, same_steps};
-use cost::{Estimate, NEVER};
+use cost::Estimate;
 
 /// Times of one state, measured or guessed, in any unit.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -85,6 +86,8 @@ pub struct Budget {
     sizes: Sizes,
     estimate: Estimate,
     costs: Costs,
+    /// Whether the model waits while states are encoded and written.
+    waits: bool,
     /// Whether a step may be kept once only.
     single: bool,
     /// Whether sizes are told: then a state may be encoded to learn its size.
@@ -124,6 +127,7 @@ impl Budget {
             sizes: Sizes::new(steps, raw),
             estimate: Estimate::new(steps, false),
             costs: Costs::default(),
+            waits: false,
             single: false,
             told: false,
             probed: None,
@@ -162,7 +166,29 @@ impl Budget {
     /// What steps and transfers cost, as far as is known now.
     pub fn set_costs(&mut self, costs: Costs) {
         self.costs = costs;
+        self.estimate.set_price(self.price());
         self.weigh_disk();
+    }
+
+    /// Whether the model waits while states are encoded and written; else that is done beside it.
+    pub fn set_waits(&mut self, waits: bool) {
+        self.waits = waits;
+    }
+
+    /// How many steps it costs to keep a state, beside what is done while the next step is run.
+    fn price(&self) -> f64 {
+        let Costs { step, encode, write, .. } = self.costs;
+        // Where some are in memory and others on disk, the disk is weighed apart.
+        let write = if self.is_all_on_disk() { write } else { 0.0 };
+        match self.waits {
+            true => (encode + write) / step,
+            false => (encode.max(write) / step - 1.0).max(0.0),
+        }
+    }
+
+    /// Whether memory holds nothing.
+    fn is_all_on_disk(&self) -> bool {
+        self.limits[0] < self.sizes.of(0)
     }
 
     /// The size of a state, as far as is known.
@@ -238,14 +264,16 @@ impl Budget {
     fn weigh_disk(&mut self) {
         let Costs { step, write, read, .. } = self.costs;
         self.disk_in_use = self.limits[1];
-        if write + read <= 0.0 || self.limits[1] == 0 || step <= 0.0 {
+        // Where all states are on disk each is read once, and their price is part of every plan.
+        let is_priced = self.estimate.has_price() && self.is_all_on_disk();
+        if write + read <= 0.0 || self.limits[1] == 0 || step <= 0.0 || is_priced {
             return;
         }
         let end = self.end.max(1);
         let fit = |bytes| self.sizes.fit(bytes, 0, end).min(end);
         let (memory, disk) = (fit(self.limits[0]), fit(self.limits[1]));
         let time = |on_disk: u64| {
-            let runs = self.estimate.equal(end, memory + on_disk, false).min(NEVER) as f64;
+            let runs = self.estimate.in_steps(self.estimate.equal(end, memory + on_disk, false));
             // Each is written once and read about once; those below are read more often, but those are few.
             runs * step + on_disk as f64 * (write + read)
         };
@@ -409,6 +437,7 @@ impl Budget {
         let below = self.items.iter().rev().find(|item| item.kind == Data::Restart);
         self.told
             && !self.single
+            && !self.estimate.has_price()
             && !self.sizes.is_known(at)
             && self.sizes.may_vary()
             && below.is_some_and(|below| self.end - below.step <= cost::SHORT)

@@ -13,7 +13,7 @@ kept is computed again::
 """
 
 from ._revolver import Revolver
-from ._run import Report, Store, resume, run
+from ._run import Report, Store, forecast, resume, run
 from ._schedules import (
     Budget,
     DiskRevolve,
@@ -45,6 +45,7 @@ __all__ = [
     "SingleMemoryStorageSchedule",
     "Store",
     "TwoLevelCheckpointSchedule",
+    "forecast",
     "resume",
     "run",
 ]

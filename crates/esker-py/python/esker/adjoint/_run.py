@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .._esker import adjoint_resume, adjoint_run
+from .._esker import adjoint_forecast, adjoint_resume, adjoint_run
 from ._schedules import Budget, _Planned
 
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
@@ -38,7 +38,8 @@ class Store:
     is one text for all. Bounds of error are divided by the number of checkpoints that a state may go through.
     ``adjoint_every``: the adjoint is stored after so many steps, to resume from. ``drift_limit``: how far a state that
     is computed again may be off, relative to the largest values of its array; ``on_drift`` is "error" or "lossless".
-    ``measure``: whether measured times decide how much of the disk is used."""
+    ``measure``: whether measured times decide how much of the disk is used. ``beside``: whether states are encoded, written
+    and read ahead by threads beside the model; without, it waits for all of it."""
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class Store:
         on_drift="error",
         check_finite=True,
         measure=True,
+        beside=True,
     ):
         if on_drift not in ("error", "lossless"):
             raise ValueError(f"on_drift is {on_drift!r}: it is 'error' or 'lossless'")
@@ -68,6 +70,7 @@ class Store:
         self.adjoint_every = adjoint_every
         self.drift_limit, self.on_drift = float(drift_limit), on_drift
         self.check_finite, self.measure = bool(check_finite), bool(measure)
+        self.beside = bool(beside)
 
     def __repr__(self):
         return f"Store({self.path!r}, ram={self.ram}, disk={self.disk}, filters={self.filters})"
@@ -83,12 +86,14 @@ class Store:
             "lossless_on_drift": self.on_drift == "lossless",
             "check_finite": self.check_finite,
             "measure": self.measure,
+            "beside": self.beside,
         }
 
 
 @dataclass
 class Report:
-    """What a run did. Pairs are memory and disk."""
+    """What a run did. Pairs are memory and disk; of ``bytes`` before and after filters, of ``moved`` written to and read from disk.
+    ``chosen`` tells at which states ``auto`` chose which filters."""
 
     steps: int
     forward: int
@@ -96,14 +101,17 @@ class Report:
     loaded: tuple
     peak: tuple
     bytes: tuple
+    moved: tuple
     drift: float
     model_seconds: float
     waited_seconds: float
+    storing_seconds: float = 0.0
+    chosen: list = field(default_factory=list)
     notes: list = field(default_factory=list)
 
     @classmethod
     def _of(cls, told):
-        pairs = ("stored", "loaded", "peak", "bytes")
+        pairs = ("stored", "loaded", "peak", "bytes", "moved")
         return cls(**{k: tuple(v) if k in pairs else v for k, v in told.items()})
 
 
@@ -142,6 +150,42 @@ def _tell(told):
     for note in report.notes:
         warnings.warn(note, RuntimeWarning, stacklevel=3)
     return report
+
+
+def forecast(
+    steps,
+    state,
+    ram,
+    disk=0,
+    *,
+    step=1.0,
+    reverse=None,
+    encode=0.0,
+    decode=0.0,
+    write=0.0,
+    read=0.0,
+    deps=False,
+    beside=True,
+):
+    """How long a run would take with each schedule: a dict from its name to (seconds, forward steps), without those that cannot be.
+
+    Sizes are bytes, of an encoded state and of the budgets; times are seconds, of one step or one state. ``reverse`` is by
+    default twice ``step``. ``deps``: whether the adjoint of a step needs more than the state before it."""
+    found = adjoint_forecast(
+        int(steps),
+        bytes_of(state),
+        bytes_of(ram),
+        bytes_of(disk),
+        float(step),
+        2.0 * step if reverse is None else float(reverse),
+        float(encode),
+        float(decode),
+        float(write),
+        float(read),
+        bool(deps),
+        bool(beside),
+    )
+    return {name: (seconds, forward) for name, seconds, forward in found}
 
 
 def run(model, schedule, store=None):

@@ -45,7 +45,9 @@ class _Planned(CheckpointSchedule):
 
     def _iterator(self):
         plan = self._plan
-        while (action := self._next(plan)) is not None:
+        # Asking whether the end is known costs as much as an action: only where it may become so.
+        ask = plan.next if plan.steps is not None else lambda: self._next(plan)
+        while (action := ask()) is not None:
             name = action[0]
             if name == "forward":
                 _, n0, n1, ics, deps, storage = action
