@@ -25,6 +25,8 @@ const SHARE: f64 = 0.004;
 const PER_BYTE: f64 = 20e-9;
 /// The shortest sample that says something.
 const LEAST: usize = 64 << 10;
+/// A state of which parts say little: what a filter does at its beginning is most of what it does.
+const SMALL_STATE: usize = 256 << 10;
 /// Bytes with which the disk is measured: as few as tell its speed from the time of a call.
 const PROBE: usize = 64 << 10;
 /// Another level must be so much better than the one before it: times are measured, and waver.
@@ -212,7 +214,8 @@ impl Runner<'_> {
             None => total(&self.model.state()) as usize,
         };
         let affordable = SHARE * 2.0 * steps as f64 * step / PER_BYTE;
-        let wanted = (affordable as usize).max(LEAST).min(raw);
+        let least = if raw <= SMALL_STATE { raw } else { LEAST };
+        let wanted = (affordable as usize).max(least).min(raw);
         let sample = match copy {
             Some(copy) => Sample::of(copy.arrays().map(|(l, bytes)| (l.clone(), bytes)), wanted),
             None => {
