@@ -1,7 +1,7 @@
 //! `auto`: which filters make the run shortest, by what they do with its states and what its steps take.
 //!
 //! Nothing is known before the first step was run. So the first state is copied, its step is run, the levels are tried on
-//! parts of the copy ([`Sample`]), the disk is measured with as many bytes, and a [`Prospect`] of each level tells how long the
+//! parts of the next state ([`Sample`]), the disk is measured with as many bytes, and a [`Prospect`] of each level tells how long the
 //! run would be. That is done again, at distances that double, where states turn out to have other sizes than was thought.
 
 use std::sync::Arc;
@@ -15,7 +15,6 @@ use crate::error::{AdjointError, Result};
 use crate::filters::{FLOATS, Filters};
 use crate::options::Options;
 use crate::schedule::{Budget, Costs, Prospect, Schedule};
-use crate::segment::Snapshot;
 
 /// Longer runs are weighed by a shorter one with as much room for each step.
 const WEIGHED: u64 = 400;
@@ -136,13 +135,9 @@ impl Runner<'_> {
         chooses && self.auto.level.is_none() && schedule.steps().is_some()
     }
 
-    /// Chooses filters, if it is time to: by a copy of state `at`, or by the state in place.
-    pub(super) fn choose_filters(
-        &mut self,
-        schedule: &mut dyn Schedule,
-        at: u64,
-        copy: Option<&Snapshot>,
-    ) -> Result<()> {
+    /// Chooses the filters of state `at` and those behind it, if it is time to, by the state in place: that of the next step for the first
+    /// of all, because what a run begins with is often simpler than all that comes.
+    pub(super) fn choose_filters(&mut self, schedule: &mut dyn Schedule, at: u64) -> Result<()> {
         let (Some(steps), Some(step)) = (schedule.steps(), self.step_time.median()) else {
             return Ok(());
         };
@@ -165,7 +160,7 @@ impl Runner<'_> {
         self.auto.next = at.saturating_mul(2).max(1);
         // A rank that has failed says so here, before numbers of another kind are shared.
         self.reduce(&mut [0; 9])?;
-        let (found, seconds) = self.try_levels(at, copy, step, steps)?;
+        let (found, seconds) = self.try_levels(at, step, steps)?;
         let level = self.best_level(&found, seconds, steps);
         let filters = self.options.filters.at_level(level).divided(self.depth);
         (self.auto.found, self.auto.seconds) = (found.clone(), seconds);
@@ -202,27 +197,15 @@ impl Runner<'_> {
     }
 
     /// What each level does with a state, and what steps and transfers take, at most of all ranks.
-    fn try_levels(
-        &mut self,
-        at: u64,
-        copy: Option<&Snapshot>,
-        step: f64,
-        steps: u64,
-    ) -> Result<(Vec<Effect>, Seconds)> {
-        let raw = match copy {
-            Some(copy) => copy.arrays().map(|(_, bytes)| bytes.len()).sum(),
-            None => total(&self.model.state()) as usize,
-        };
+    fn try_levels(&mut self, at: u64, step: f64, steps: u64) -> Result<(Vec<Effect>, Seconds)> {
+        let raw = total(&self.model.state()) as usize;
         let affordable = SHARE * 2.0 * steps as f64 * step / PER_BYTE;
         let least = if raw <= SMALL_STATE { raw } else { LEAST };
         let wanted = (affordable as usize).max(least).min(raw);
-        let sample = match copy {
-            Some(copy) => Sample::of(copy.arrays().map(|(l, bytes)| (l.clone(), bytes)), wanted),
-            None => {
-                let arrays = self.model.state();
-                Sample::of(arrays.iter().map(|array| (array.layout(), &array.bytes[..])), wanted)
-            }
-        };
+        let arrays = self.model.state();
+        let sample =
+            Sample::of(arrays.iter().map(|array| (array.layout(), &array.bytes[..])), wanted);
+        drop(arrays);
         if self.tiers.limits[1] > 0 && self.tiers.writes.of(0).is_none() {
             self.tiers.measure_disk(&sample.bytes(PROBE));
         }

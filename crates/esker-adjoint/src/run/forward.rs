@@ -39,7 +39,7 @@ impl Runner<'_> {
                     // What a step takes decides: this one is run before the filters are chosen.
                     held = Some((kind, self.copied()));
                 } else {
-                    self.choose_filters(schedule, from, None)?;
+                    self.choose_filters(schedule, from)?;
                     encodings.push(self.encode((from, kind), depth));
                 }
             }
@@ -52,7 +52,7 @@ impl Runner<'_> {
         }
         self.advance(schedule, from, to)?;
         if let Some((kind, snapshot)) = held {
-            self.choose_filters(schedule, from, Some(&snapshot))?;
+            self.choose_filters(schedule, from)?;
             encodings.push(self.encode_copy((from, kind), depth, snapshot));
         }
         if in_tier && wants_deps && has_deps {
