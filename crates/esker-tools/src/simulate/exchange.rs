@@ -53,7 +53,7 @@ pub struct Sent {
     pub within_nodes: u64,
     /// Bytes of values from node to node.
     pub bytes_between: u64,
-    /// Messages that a rank sends in a round, of the rank and round that have most.
+    /// Messages that a rank sends in a round, of the rank and round that have most; of couriers, at most so many.
     pub most_in_a_round: u64,
 }
 
@@ -155,6 +155,9 @@ impl Exchange {
                 steps[range.end as usize][which] -= n;
             }
         };
+        // To how many others each node sends.
+        let mut sends = vec![0u64; self.nodes as usize];
+        let mut most_owners = 0;
         let (mut number, mut at) = (0, round.start);
         while at < round.end {
             // The windows of one node's owners.
@@ -192,7 +195,10 @@ impl Exchange {
             }
             nodes.sort_unstable();
             nodes.dedup();
-            let others = nodes.iter().filter(|other| **other != node).count() as u64;
+            nodes.retain(|other| *other != node);
+            nodes.iter().for_each(|other| sends[*other as usize] += 1);
+            most_owners = owners.max(most_owners);
+            let others = nodes.len() as u64;
             all.gathered.between_nodes += others;
             // Couriers hand out to each owner what came.
             all.gathered.within_nodes += others.min(len(&here)) * owners;
@@ -200,6 +206,10 @@ impl Exchange {
         all.shared.between_nodes = all.by_ranks.between_nodes;
         all.shared.bytes_between = all.by_ranks.bytes_between;
         all.gathered.bytes_between = all.by_ranks.bytes_between;
+        // What a courier packs for other nodes, and hands out to the owners of its own.
+        let shares =
+            (0..self.nodes).map(|node| sends[node as usize].div_ceil(len(&self.ranks_of(node))));
+        let passed_on = shares.max().unwrap_or(0) + most_owners;
         let mut sent = [0i64; 3];
         for (rank, step) in steps[..self.ranks as usize].iter().enumerate() {
             sent.iter_mut().zip(step).for_each(|(sent, step)| *sent += step);
@@ -208,7 +218,7 @@ impl Exchange {
             let most = |most: &mut u64, now: u64| *most = (*most).max(now);
             most(&mut all.by_ranks.most_in_a_round, sent[0] as u64);
             most(&mut all.shared.most_in_a_round, sent[1] as u64);
-            most(&mut all.gathered.most_in_a_round, couriers);
+            most(&mut all.gathered.most_in_a_round, couriers + passed_on);
         }
     }
 }
