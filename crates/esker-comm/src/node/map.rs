@@ -1,15 +1,20 @@
-//! Memory that processes share: a file without a name, mapped by all of them.
+//! Memory that ranks share: of processes, a file without a name, mapped by all of them; of threads, memory as any other.
 
+use std::alloc::{self, Layout};
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr::NonNull;
 
-/// A mapped stretch of shared memory, zero when it was made.
+use super::PAGE;
+
+/// A stretch of shared memory that begins with a page, zero when it was made.
 #[derive(Debug)]
 pub(super) struct Map {
     start: NonNull<u8>,
     len: usize,
+    /// Where it was allocated, if it was not mapped.
+    allocated: Option<(NonNull<u8>, Layout)>,
 }
 
 // SAFETY: it is memory that every thread may use; what may be done with it when is the business of its users.
@@ -20,23 +25,31 @@ unsafe impl Send for Map {}
 unsafe impl Sync for Map {}
 
 impl Map {
-    /// Memory for the threads of this process.
+    /// Memory for the threads of this process, counted and bounded as what they allocate is.
+    #[allow(unsafe_code)]
     pub(super) fn of_this_process(len: usize) -> io::Result<Map> {
-        Map::new(len, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1)
+        let no_memory = || io::Error::from(io::ErrorKind::OutOfMemory);
+        // A page more, to begin with one: memory that is zero and aligned would be touched to make it so.
+        let room = len.checked_add(PAGE).ok_or_else(no_memory)?;
+        let layout = Layout::array::<u64>(room.div_ceil(8)).map_err(|_| no_memory())?;
+        // SAFETY: it has bytes, a page at least.
+        let room = NonNull::new(unsafe { alloc::alloc_zeroed(layout) }).ok_or_else(no_memory)?;
+        // SAFETY: less than a page, which it has more than `len`.
+        let start = unsafe { room.add(room.align_offset(PAGE).min(PAGE)) };
+        Ok(Map { start, len, allocated: Some((room, layout)) })
     }
 
     /// The memory that a file is.
-    pub(super) fn of_file(file: &File, len: usize) -> io::Result<Map> {
-        Map::new(len, libc::MAP_SHARED | libc::MAP_POPULATE, file.as_raw_fd())
-    }
-
     #[allow(unsafe_code)]
-    fn new(len: usize, flags: i32, fd: i32) -> io::Result<Map> {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping, placed by the system, of a file of that length or of none.
+    pub(super) fn of_file(file: &File, len: usize) -> io::Result<Map> {
+        let (access, fd) = (libc::PROT_READ | libc::PROT_WRITE, file.as_raw_fd());
+        let flags = libc::MAP_SHARED | libc::MAP_POPULATE;
+        // SAFETY: a new mapping, placed by the system, of a file of that length.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), len, access, flags, fd, 0) };
         match NonNull::new(start.cast::<u8>()) {
-            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => Ok(Map { start, len }),
+            Some(start) if start.as_ptr().cast() != libc::MAP_FAILED => {
+                Ok(Map { start, len, allocated: None })
+            }
             _ => Err(io::Error::last_os_error()),
         }
     }
@@ -53,8 +66,16 @@ impl Map {
 impl Drop for Map {
     #[allow(unsafe_code)]
     fn drop(&mut self) {
-        // SAFETY: it was mapped with this length, and nobody has a reference into it any more: those borrow from it.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+        // SAFETY: it was allocated so, or mapped with this length, and nobody has a reference into it any more: those borrow
+        // from it.
+        unsafe {
+            match self.allocated {
+                Some((start, layout)) => alloc::dealloc(start.as_ptr(), layout),
+                None => {
+                    libc::munmap(self.start.as_ptr().cast(), self.len);
+                }
+            }
+        }
     }
 }
 
