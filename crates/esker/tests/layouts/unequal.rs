@@ -95,7 +95,6 @@ impl Sink for Moving<'_> {
         }
         Ok(())
     }
-
     fn put(&mut self, _: u64, came: Vec<Message>, _: &mut Report) -> Result<Vec<Message>> {
         for message in &came {
             for section in wire::sections(message) {
