@@ -120,7 +120,7 @@ pub(crate) enum Rewrite {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hints {
     /// `cb_buffer_size`: bytes of a window, the unit that an aggregator owns in a round; by
-    /// default 2 MiB or, if that is more, a block of the file.
+    /// default 1 MiB or, if that is more, a block of the file.
     pub(crate) cb_buffer_size: Option<u64>,
     /// `cb_nodes`: how many ranks aggregate; by default as many on each node as the next says.
     pub(crate) cb_nodes: Option<u64>,
@@ -291,14 +291,14 @@ impl Default for Hints {
 /// a flush of 30 MB went into the first touch of that memory.)
 const FLUSH: u64 = 8 << 20;
 
-/// Memory that ranks of a node share, at most, where nobody says how much: four aggregators with two windows of 2 MiB
-/// each, and their bits, take 18 MiB.
+/// Memory that ranks of a node share, at most, where nobody says how much: four aggregators with two windows of 1 MiB
+/// each, and their bits, take 9 MiB.
 const NODE_MEMORY: u64 = 64 << 20;
 
 /// The length of a window where nobody says another. Not ROMIO's 16 MiB: windows that stay in
 /// the cache are written several times as fast (strided kernel at 2 ranks, MB/s: 16 MiB 630,
 /// 4 MiB 2,163, 2 MiB 2,780, 1 MiB 2,954).
-const WINDOW: u64 = 2 << 20;
+const WINDOW: u64 = 1 << 20;
 
 /// What a direct write holds at once, where nobody says otherwise: half of a typical
 /// second-level cache.

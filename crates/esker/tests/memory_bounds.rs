@@ -212,9 +212,9 @@ fn records_of_a_decomposed_variable_share_the_runs_of_its_map() {
         ds.close().unwrap();
         (writing, reading)
     });
-    // Four million runs of 24 bytes each would be 96 MB. Two windows of each rank, with a bit for each byte, are 9.
+    // Four million runs of 24 bytes each would be 96 MB.
     let (writing, reading) = peaks[0];
-    assert!(writing < 12 * MIB, "{writing} bytes for writing");
+    assert!(writing < 8 * MIB, "{writing} bytes for writing");
     assert!(reading < 24 * MIB, "{reading} bytes for reading");
 }
 

@@ -196,10 +196,7 @@ impl Extent {
         if !self.singles.is_sorted_by_key(|s| s.offset) {
             sort_by_offset(&mut self.singles, |s| s.offset);
         }
-        // Not for a run or two, which most requests have.
-        if self.singles.capacity() > 64 {
-            self.singles.shrink_to_fit();
-        }
+        self.singles.shrink_to_fit();
     }
 
     /// The single runs, and the patterns with their first elements, in the order of the elements.
