@@ -107,11 +107,7 @@ impl Reach {
         if owners.is_empty() {
             return Ok(Road::Messages);
         }
-        // Later calls may have longer windows, but seldom.
-        let len = of.windows.len();
-        let tries = [(len.max(AT_LEAST).next_power_of_two(), 2), (len, 2), (len, 1)];
-        let mut tries =
-            tries.map(|(len, buffers)| stages(owners.clone(), len, buffers)).into_iter();
+        let mut tries = tries(&owners, of.windows.len()).into_iter();
         let fits = |stages: &Stages| stages.memory(ranks).is_some_and(|n| n as u64 <= most);
         let Some(stages) = tries.find(fits) else { return Ok(Road::HintTooSmall) };
         // Fewer bytes first: what is there is not needed any more.
@@ -141,13 +137,14 @@ impl Reach {
             return Ok(());
         }
         // Pages that are not used take no memory.
-        let stages = stages(vec![0], of.windows.len().max(AT_LEAST).next_power_of_two(), 2);
-        match SelfComm::new().node_memory(&stages)? {
-            Ok(memory) => self.put(memory, aggregators, true),
-            // As when any other memory cannot be had: others would wait for ever for a rank that goes on without.
-            Err(_) => std::alloc::handle_alloc_error(Layout::new::<[u8; PAGE]>()),
+        for stages in tries(&[0], of.windows.len()) {
+            if let Ok(Ok(memory)) = SelfComm::new().node_memory(&stages) {
+                self.put(memory, aggregators, true);
+                return Ok(());
+            }
         }
-        Ok(())
+        // As when any other memory cannot be had: others would wait for ever for a rank that goes on without.
+        std::alloc::handle_alloc_error(Layout::new::<[u8; PAGE]>())
     }
 
     /// Whether what is there serves for windows of so many bytes. The same on all ranks that reach it: after a failed call it
@@ -185,9 +182,14 @@ impl Reach {
     }
 }
 
-fn stages(owners: Vec<usize>, len: u64, buffers: usize) -> Stages {
-    let bytes = usize::try_from(len).unwrap_or(usize::MAX).saturating_add(SLACK);
-    Stages { owners, bytes, buffers }
+/// Memory for windows of `len` bytes, what is best first: room for longer ones, which later calls may have, but seldom; two
+/// buffers; one.
+fn tries(owners: &[usize], len: u64) -> [Stages; 3] {
+    let longer = len.max(AT_LEAST).checked_next_power_of_two().unwrap_or(len);
+    [(longer, 2), (len, 2), (len, 1)].map(|(len, buffers)| {
+        let bytes = usize::try_from(len).unwrap_or(usize::MAX).saturating_add(SLACK);
+        Stages { owners: owners.to_vec(), bytes, buffers }
+    })
 }
 
 /// A window of a round.
