@@ -1,0 +1,5 @@
+//! What versions promise.
+
+mod lossy;
+mod promises;
+mod serial;
