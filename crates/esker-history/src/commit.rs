@@ -30,7 +30,14 @@ impl History {
         let mut seen = base.max(self.first_of(&branch)?);
         loop {
             let newest = self.promote_behind(&branch, seen)?;
+            let expired = match seen < newest {
+                true => self.version_at(&branch, newest).and_then(|last| last.expired())?,
+                false => Vec::new(),
+            };
             for number in seen + 1..=newest {
+                if expired.iter().any(|range| range.contains(&number)) {
+                    return Err(Error::Expired { branch, number });
+                }
                 if self.is_own(&branch, number, &attempt, (&mut items, base), rebase)? {
                     return Ok(number);
                 }

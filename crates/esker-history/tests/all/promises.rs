@@ -263,6 +263,19 @@ fn an_expired_version_goes_and_what_others_need_stays() {
 }
 
 #[test]
+fn a_commit_is_not_put_behind_versions_that_have_expired() {
+    let segments = MemorySegments::default();
+    let history = history(&segments, 1);
+    for i in 1..=9u64 {
+        commit(&history, i - 1, vec![data(i, 0..1, "x")]).unwrap();
+    }
+    history.expire(&main(), Keep { last: 2, ..Keep::default() }, "", 0).unwrap();
+    let error = commit(&history, 3, vec![data(100, 0..1, "y")]).unwrap_err();
+    assert!(matches!(error, Error::Expired { number: 4, .. }), "{error}");
+    commit(&history, 8, vec![data(100, 0..1, "y")]).unwrap();
+}
+
+#[test]
 fn a_writer_that_was_given_up_cannot_commit() {
     let segments = MemorySegments::default();
     let [dead, other] = [1, 2].map(|writer| history(&segments, writer));
