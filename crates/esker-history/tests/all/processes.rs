@@ -102,7 +102,12 @@ fn what_a_killed_process_was_told_is_there() {
     }
     assert!(told.len() >= kills * 3 && there.len() >= told.len());
     // What was told last may lack its line, and nothing else does.
-    assert!(there.len() <= told.len() + kills + 3, "{} are there, {} were told", there.len(), told.len());
+    assert!(
+        there.len() <= told.len() + kills + 3,
+        "{} are there, {} were told",
+        there.len(),
+        told.len()
+    );
     // Garbage of the dead goes, and nothing that is needed.
     let collected = history.collect(&mut |_| true, false, 0).unwrap();
     let after = history.last(&Branch::main()).unwrap();

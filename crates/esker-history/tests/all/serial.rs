@@ -121,7 +121,9 @@ fn perform(segments: Arc<dyn Segments>, act: &Act, ledger: &Ledger) {
                 token,
                 match told {
                     Ok(number) => Fate::Acknowledged(number),
-                    Err(Error::Conflict { .. } | Error::Fenced { .. } | Error::Expired { .. }) => Fate::Refused,
+                    Err(Error::Conflict { .. } | Error::Fenced { .. } | Error::Expired { .. }) => {
+                        Fate::Refused
+                    }
                     Err(_) => Fate::Unknown,
                 },
             );
