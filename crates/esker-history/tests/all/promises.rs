@@ -263,6 +263,51 @@ fn an_expired_version_goes_and_what_others_need_stays() {
 }
 
 #[test]
+fn an_attempt_whose_answer_was_lost_is_one_commit_however_often_it_is_made() {
+    let segments = MemorySegments::default();
+    let [a, b] = [1, 2].map(|writer| history(&segments, writer));
+    let items = (0..300).map(|i| data(i, 0..1, "once")).collect();
+    let attempt = Attempt::new(main(), 0).items(items);
+    assert_eq!(a.commit(attempt.clone(), &mut Strict::default()).unwrap(), 1);
+    commit(&b, 1, vec![data(0, 0..1, "later")]).unwrap();
+    assert_eq!(a.commit(attempt.clone(), &mut Strict::default()).unwrap(), 1);
+    let chosen = Attempt::new(main(), 2).items(vec![data(7, 0..1, "chosen")]);
+    for _ in 0..2 {
+        a.commit_as(chosen.clone(), 4).unwrap();
+    }
+    b.commit_as(Attempt::new(main(), 2), 3).unwrap();
+    a.commit_as(chosen, 4).unwrap();
+    let last = a.last(&main()).unwrap();
+    assert_eq!(last.number(), 4);
+    assert_eq!(values(&last, 0, 0..1), ["once", "later"]);
+    assert_eq!(values(&last, 7, 0..1), ["once", "chosen"]);
+}
+
+#[test]
+fn a_tag_keeps_a_version_that_expired_while_it_was_made() {
+    let segments = MemorySegments::default();
+    let history = history(&segments, 1);
+    for i in 1..=100u64 {
+        let items = (0..60).map(|n| data(n, 0..4, &format!("{i} {}", "y".repeat(60)))).collect();
+        commit(&history, i - 1, items).unwrap();
+    }
+    let old = history.exact(&main(), 50).unwrap();
+    history.expire(&main(), Keep { last: 1, ..Keep::default() }, "", 0).unwrap();
+    history.tag(&Branch::new("old").unwrap(), &old, "", 0).unwrap();
+    let collected = history.collect(&mut |_| false, false, 0).unwrap();
+    assert!(!collected.runs.is_empty());
+    let tagged = history.resolve(&Name::parse("old").unwrap()).unwrap();
+    assert_eq!(values(&tagged, 59, 0..1).len(), 50);
+    let error = history.tag(
+        &Branch::new("older").unwrap(),
+        &history.resolve(&Name::parse("old").unwrap()).unwrap(),
+        "",
+        0,
+    );
+    error.unwrap();
+}
+
+#[test]
 fn a_commit_is_not_put_behind_versions_that_have_expired() {
     let segments = MemorySegments::default();
     let history = history(&segments, 1);
