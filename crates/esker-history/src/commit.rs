@@ -1,5 +1,7 @@
 //! How a number is decided: of several who want it, one gets it, and the others go behind it.
 
+use std::ops::RangeInclusive;
+
 use esker_format::history::{Branch, Decision, Item, Key, Verdict};
 use esker_store::{Published, StoreError};
 
@@ -30,17 +32,21 @@ impl History {
         let mut seen = base.max(self.first_of(&branch)?);
         loop {
             let newest = self.promote_behind(&branch, seen)?;
-            let expired = match seen < newest {
-                true => self.version_at(&branch, newest).and_then(|last| last.expired())?,
-                false => Vec::new(),
+            let since = self.decided(&branch, seen + 1..=newest)?;
+            // It may be there from a call whose answer was lost, whatever would be said of it now.
+            if let Some(own) = since.iter().find(|known| known.decision.write == attempt.write) {
+                return Ok(own.decision.number);
+            }
+            let expired = match since.is_empty() {
+                true => Vec::new(),
+                false => self.version_at(&branch, newest).and_then(|last| last.expired())?,
             };
-            for number in seen + 1..=newest {
+            for known in since {
+                let number = known.decision.number;
                 if expired.iter().any(|range| range.contains(&number)) {
                     return Err(Error::Expired { branch, number });
                 }
-                if self.is_own(&branch, number, &attempt, (&mut items, base), rebase)? {
-                    return Ok(number);
-                }
+                self.go_behind(&known, (&mut items, base), rebase)?;
             }
             seen = newest;
             let number = newest + 1;
@@ -61,35 +67,33 @@ impl History {
         Ok(self.start(branch)?.map_or(0, |(_, number)| number))
     }
 
-    /// Takes into account what was decided on a number since the attempt's base. Gives whether it was the attempt itself, whose answer was lost.
-    fn is_own(
+    /// The decisions on numbers that were decided.
+    fn decided(&self, branch: &Branch, numbers: RangeInclusive<u64>) -> Result<Vec<Known>> {
+        let decided = |number| {
+            let gone = || {
+                let name = keys::decision(branch, number);
+                Error::Gone { name, branch: branch.clone(), number }
+            };
+            self.known(branch, number)?.ok_or_else(gone)
+        };
+        numbers.map(decided).collect()
+    }
+
+    /// Puts ours behind a decision that was made since their base.
+    fn go_behind(
         &self,
-        branch: &Branch,
-        number: u64,
-        attempt: &Attempt,
+        known: &Known,
         (ours, base): (&mut Vec<Item>, u64),
         rebase: &mut dyn Rebase,
-    ) -> Result<bool> {
-        let gone = || {
-            let name = keys::decision(branch, number);
-            Error::Gone { name, branch: branch.clone(), number }
-        };
-        let known = self.known(branch, number)?.ok_or_else(gone)?;
-        if known.decision.write == attempt.write {
-            return Ok(true);
-        }
-        if known.decision.commit().is_none() {
-            return Ok(false);
-        }
+    ) -> Result<()> {
+        let Decision { branch, number, .. } = &known.decision;
         let mut theirs = Vec::new();
-        self.new_items(&known, |item| theirs.push(item))?;
-        let fenced = theirs.iter().any(|item| self.is_fenced_by(item));
-        if fenced {
-            return Err(Error::Fenced { branch: branch.clone(), number });
+        self.new_items(known, |item| theirs.push(item))?;
+        if theirs.iter().any(|item| self.is_fenced_by(item)) {
+            return Err(Error::Fenced { branch: branch.clone(), number: *number });
         }
-        let refused = rebase.rebase(ours, &theirs, base, number);
-        refused.map_err(|conflict| Error::Conflict { conflict, base })?;
-        Ok(false)
+        let refused = rebase.rebase(ours, &theirs, base, *number);
+        refused.map_err(|conflict| Error::Conflict { conflict, base })
     }
 
     fn is_fenced_by(&self, item: &Item) -> bool {

@@ -284,6 +284,20 @@ fn an_attempt_whose_answer_was_lost_is_one_commit_however_often_it_is_made() {
 }
 
 #[test]
+fn an_attempt_that_is_there_is_acknowledged_whatever_would_be_said_of_it_now() {
+    let segments = MemorySegments::default();
+    let history = history(&segments, 1);
+    let attempt = Attempt::new(main(), 0).items(vec![data(0, 0..1, "first")]);
+    commit(&history, 0, vec![data(9, 0..1, "x")]).unwrap();
+    assert_eq!(history.commit(attempt.clone(), &mut Strict::default()).unwrap(), 2);
+    for i in 3..=9u64 {
+        commit(&history, i - 1, vec![data(0, 0..1, "over it")]).unwrap();
+    }
+    history.expire(&main(), Keep { last: 2, ..Keep::default() }, "", 0).unwrap();
+    assert_eq!(history.commit(attempt, &mut Strict::default()).unwrap(), 2);
+}
+
+#[test]
 fn a_tag_keeps_a_version_that_expired_while_it_was_made() {
     let segments = MemorySegments::default();
     let history = history(&segments, 1);
