@@ -40,6 +40,8 @@ impl History {
     /// Removes runs that no version needs, of writers that are given up also those that one still may have needed. With `dry` it
     /// only says what it would do.
     pub fn collect(&self, dead: &mut dyn Referring, dry: bool, time: i64) -> Result<Collected> {
+        // Before the branches are asked for: one that begins after this has no run here.
+        let listed = self.segments.list(keys::RUNS)?;
         let mut branches: Vec<Branch> =
             self.branches()?.into_iter().map(|(name, ..)| name).collect();
         branches.push(Branch::main());
@@ -47,7 +49,6 @@ impl History {
         for branch in &branches {
             gone.extend(self.unneeded(branch)?);
         }
-        let listed = self.segments.list(keys::RUNS)?;
         let (mut waiting, mut fenced) = (Vec::new(), BTreeSet::new());
         for name in listed {
             let Some((number, id)) = keys::parse_run(&name) else { continue };
