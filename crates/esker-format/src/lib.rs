@@ -34,6 +34,7 @@ pub mod chunked;
 mod error;
 pub mod graph;
 mod header;
+pub mod history;
 pub mod inside;
 mod journal;
 pub mod log;

@@ -38,6 +38,7 @@ mod lock;
 mod memory;
 mod pace;
 mod pool;
+mod segments;
 mod stripes;
 #[doc(hidden)]
 pub mod suite;
@@ -63,6 +64,9 @@ pub use lock::{Busy, FileId, Locked, Locking, Stamp};
 pub use memory::{MemoryStore, Unsynced};
 pub use pace::PacedStore;
 pub use pool::ReadPool;
+#[doc(hidden)]
+pub use segments::suite as segments_suite;
+pub use segments::{FolderSegments, MemorySegments, Published, Segment, Segments};
 pub use stripes::Stripes;
 
 /// A path for people: as they call it, where it is a draft's, and without what a terminal would obey.

@@ -1,0 +1,30 @@
+//! The names of a history's objects.
+
+use esker_format::history::{Branch, Level, RunId};
+use esker_format::inside;
+
+pub(crate) fn decision(branch: &Branch, number: u64) -> String {
+    format!("refs/{branch}/{number:08}")
+}
+
+pub(crate) fn prepared(branch: &Branch, number: u64) -> String {
+    format!("prepared/{branch}/{number:08}")
+}
+
+pub(crate) fn run(level: &Level) -> String {
+    run_of(level.made, level.id)
+}
+
+/// The run that a writer makes for a number.
+pub(crate) fn run_of(made: u64, id: RunId) -> String {
+    format!("{RUNS}/{made:08}-{id}")
+}
+
+/// The number that a run was made for, and which it is, by its name in the folder.
+pub(crate) fn parse_run(name: &str) -> Option<(u64, RunId)> {
+    let (made, id) = name.split_once('-')?;
+    Some((inside::version(made)?, RunId::parse(id)?))
+}
+
+/// The folder of runs.
+pub(crate) const RUNS: &str = "runs";

@@ -1,0 +1,6 @@
+//! What versions promise.
+
+mod lossy;
+mod processes;
+mod promises;
+mod serial;
