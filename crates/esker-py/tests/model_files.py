@@ -52,6 +52,36 @@ def squares(path, n, *, start=1, format="NETCDF3_64BIT_DATA"):
     return table
 
 
+def esmf(path):
+    """Two triangles and a square in ESMF's convention, with a layered field, its vertical coordinate, times and their bounds."""
+    with netCDF4.Dataset(path, "w", format="NETCDF3_64BIT_OFFSET") as nc:
+        for name, size in (("time", None), ("nodeCount", 6), ("elementCount", 3), ("maxNodePElement", 4), ("coordDim", 2)):
+            nc.createDimension(name, size)
+        for name, size in (("layer", 4), ("bnds", 2), ("strlen", 5), ("unused", 7)):
+            nc.createDimension(name, size)
+        coords = nc.createVariable("nodeCoords", "f8", ("nodeCount", "coordDim"))
+        coords.units = "degrees"
+        coords[:] = [[0, 0], [1, 0], [1, 1], [0, 1], [2, 0], [2, 1]]
+        conn = nc.createVariable("elementConn", "i4", ("elementCount", "maxNodePElement"), fill_value=-1)
+        conn.start_index = np.int32(1)
+        conn[:] = [[1, 2, 3, -1], [1, 3, 4, -1], [2, 5, 6, 3]]
+        nc.createVariable("numElementConn", "i1", ("elementCount",))[:] = [3, 3, 4]
+        time = nc.createVariable("time", "f8", ("time",))
+        time.setncatts({"units": "days since 2000-01-01", "bounds": "time_bnds"})
+        time[:] = [0.5, 1.5]
+        nc.createVariable("time_bnds", "f8", ("time", "bnds"))[:] = [[0, 1], [1, 2]]
+        nc.createVariable("stamp", "S1", ("time", "strlen"))[:] = np.array([list("day 1"), list("day 2")], "S1")
+        layer = nc.createVariable("layer", "f4", ("layer",))
+        layer.setncatts({"standard_name": "ocean_sigma_coordinate", "formula_terms": "sigma: layer eta: eta depth: depth zref: zref"})
+        layer[:] = [-0.125, -0.375, -0.625, -0.875]
+        nc.createVariable("zref", "f8", ())[...] = 7.5
+        nc.createVariable("depth", "f8", ("elementCount",))[:] = [10, 20, 30]
+        nc.createVariable("eta", "f8", ("time", "elementCount"))[:] = [[1, 2, 3], [4, 5, 6]]
+        nc.createVariable("alone", "f8", ("unused",))[:] = 0
+        temp = nc.createVariable("temp", "f4", ("time", "layer", "elementCount"))
+        temp[:] = np.arange(24).reshape(2, 4, 3) / 4
+
+
 #: How AMReX describes numbers of 8 and 4 bytes.
 REALS = {
     8: "((8, (64 11 52 0 1 12 0 1023)),(8, (8 7 6 5 4 3 2 1)))",

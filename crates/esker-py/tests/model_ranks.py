@@ -7,7 +7,7 @@ import netCDF4
 import numpy as np
 import scipy.sparse
 from conftest import shared_data
-from model_files import LEVELS, covering, neighbours, plotfile, squares
+from model_files import LEVELS, covering, esmf, neighbours, plotfile, squares
 from mpi4py import MPI
 
 import esker
@@ -57,9 +57,10 @@ def ranks_define_what_they_know_and_it_is_one_graph():
         assert set(ds.graphs["g"].vertices) == {f"r{r}" for r in range(size)}
 
 
-def parts_are_the_whole(path, table, fields):
+def parts_are_the_whole(path, table, fields, plain=None):
+    """``plain`` is a file that netCDF4 reads, if it cannot read the mesh's own."""
     beside = neighbours(table)
-    with netCDF4.Dataset(path) as nc:
+    with netCDF4.Dataset(plain or path) as nc:
         nc.set_auto_mask(False)
         whole = {name: nc[name][:] for name in fields}
     with esker.mesh.open(path, comm=comm) as m:
@@ -144,6 +145,11 @@ def relations_are_shared():
 
 def conversions_are_the_same_file_on_any_number_of_ranks():
     data = shared_data()
+    layered = str(folder / "esmf.nc")
+    made_by_one(lambda: esmf(layered))
+    made_by_one(lambda: esker.mesh.convert(layered, folder / "esmf_alone.nc"))
+    esker.mesh.convert(layered, folder / "esmf_all.nc", comm=comm)
+    assert (folder / "esmf_alone.nc").read_bytes() == (folder / "esmf_all.nc").read_bytes()
     for name in ("mpas_QU_mesh.QU.1920km.151026.nc", "scrip_outCSne8_outCSne8.nc"):
         source = data / "mesh" / name if data else None
         if source is None or not source.exists():
@@ -181,6 +187,12 @@ def hierarchies_are_read_and_converted_together():
             raises(ValueError, lambda: a.read("a", level=0, lo=(3, 3), hi=(2, 2)))
         else:
             raises(esker.RankError, lambda: a.read("a", level=0, lo=(3, 3), hi=(4, 4)))
+        if rank == size - 1:
+            raises(IndexError, lambda: a.read("a", level=9))
+            raises(ValueError, lambda: a.plane("a", "z"))
+        else:
+            raises(esker.RankError, lambda: a.read("a", level=0, lo=(3, 3), hi=(4, 4)))
+            raises(esker.RankError, lambda: a.plane("a", "y"))
     told = raises((OSError, ValueError, esker.RankError), lambda: esker.amr.convert(folder / "plt.nc", folder / "again", comm=comm))
     assert "again" in told
     comm.Barrier()
@@ -193,6 +205,10 @@ def hierarchies_are_read_and_converted_together():
 ranks_define_what_they_know_and_it_is_one_graph()
 table = made_by_one(lambda: squares(str(folder / "mesh.nc"), 6))
 parts_are_the_whole(str(folder / "mesh.nc"), table, ["t", "u", "w"])
+chunks = {"u": {"time": 1, "cell": 10}, "faces": {"cell": 10}, "w": {"cell": 7}}
+filters = {name: "shuffle zstd,1" for name in chunks}
+made_by_one(lambda: esker.convert(folder / "mesh.nc", folder / "chunked.nc", chunks=chunks, filters=filters))
+parts_are_the_whole(str(folder / "chunked.nc"), table, ["t", "u", "w"], plain=str(folder / "mesh.nc"))
 comm.Barrier()
 fields_are_written_and_shared_nodes_once(str(folder / "mesh.nc"))
 relations_are_shared()

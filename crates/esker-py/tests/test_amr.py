@@ -213,6 +213,20 @@ def test_ghost_cells_of_chombos_files_are_left_out(tmp_path, chombo, ghost, said
                 np.testing.assert_array_equal(a.box(level, number), values(level, 1, box, "f8"))
 
 
+def test_a_conversion_that_fails_leaves_what_was_there(tmp_path, chombo):
+    plotfile(tmp_path / "plt", ["a"], LEVELS)
+    (tmp_path / "plt.nc").write_bytes(b"before")
+    data = tmp_path / "plt" / "Level_1" / "Cell_D_00000"
+    data.write_bytes(data.read_bytes()[:-9])
+    with pytest.raises(esker.FormatError, match="level 1, box 1"):
+        esker.amr.convert(tmp_path / "plt", tmp_path / "plt.nc")
+    chombo_file(tmp_path / "c.hdf5", 0)
+    with pytest.raises(FileExistsError):
+        esker.amr.convert(tmp_path / "c.hdf5", tmp_path / "plt.nc", overwrite=False)
+    assert (tmp_path / "plt.nc").read_bytes() == b"before"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["c.hdf5", "plt", "plt.nc"]
+
+
 def test_chombo_files_that_lie_are_errors_with_level_and_number(tmp_path, chombo):
     def offsets(file):
         file["level_0/data:offsets=0"][1] = 17

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse
 from conftest import shared_data
-from model_files import neighbours, squares
+from model_files import esmf, neighbours, squares
 
 import esker
 from esker.mesh import _classic_of
@@ -155,6 +155,23 @@ def test_netcdf4_and_classic_inputs_are_converted(path, name, convention, field)
         if field:
             with netCDF4.Dataset(real(name)) as old:
                 np.testing.assert_array_equal(m.part("face").read(field), old[field][:])
+
+
+def test_a_layered_mesh_keeps_its_layers_times_and_what_they_name(path, tmp_path):
+    source = str(tmp_path / "esmf.nc")
+    esmf(source)
+    assert esker.mesh.convert(source, path) == esker.mesh.Converted("ESMF", 6, 0, 3, ())
+    with netCDF4.Dataset(source) as old, netCDF4.Dataset(path) as new, esker.mesh.open(path) as m:
+        for nc in (old, new):
+            nc.set_auto_mask(False)
+        assert set(m.fields) == {"temp", "eta", "depth"}
+        for name in ("time", "time_bnds", "stamp", "layer", "zref", "temp", "eta", "depth"):
+            np.testing.assert_array_equal(new[name][...], old[name][...], err_msg=name)
+        assert new["layer"].formula_terms == old["layer"].formula_terms and "alone" not in new.variables
+        assert new["temp"].dimensions == ("time", "layer", "mesh2d_nFaces") and new.dimensions["time"].isunlimited()
+        p = m.part("face", by="hilbert")
+        np.testing.assert_array_equal(p.read("temp", time=1, layer=slice(1, 3)), old["temp"][1, 1:3])
+        np.testing.assert_array_equal(p.read("temp", layer=0), old["temp"][:, 0])
 
 
 def test_a_real_ugrid_file_is_read_as_netcdf4_reads_it(path):

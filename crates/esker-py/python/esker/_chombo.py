@@ -8,12 +8,12 @@ copied as they are. What Chombo has no place for (corners of the problem, the st
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 
 from . import _dataset
+from ._whole import everyone, together
 from .errors import FormatError
 
 #: Values that are copied at a time.
@@ -40,24 +40,16 @@ def _boxes(corners: np.ndarray, dims: int, what: str) -> np.ndarray:
     return made
 
 
-def write(source: str, target: str, overwrite: bool) -> None:
-    """Writes a hierarchy of ours as a Chombo file, which takes its name when it is complete."""
+def write(source: str, target: str) -> None:
+    """Writes a hierarchy of ours as a Chombo file."""
     import h5py
 
     from . import amr
 
-    if not overwrite and os.path.exists(target):
-        raise FileExistsError(f"{target}: exists already")
-    draft = f"{target}.{os.getpid()}.draft"
-    try:
-        with amr.open(source) as a, _dataset.open(source) as ds, h5py.File(draft, "w", libver=("earliest", "v108")) as file:
-            _write_header(file, a)
-            for number, level in enumerate(a.levels):
-                _write_level(file.create_group(f"level_{number}"), a, number, level, ds)
-        os.replace(draft, target)
-    finally:
-        if os.path.exists(draft):
-            os.remove(draft)
+    with amr.open(source) as a, _dataset.open(source) as ds, h5py.File(target, "w", libver=("earliest", "v108")) as file:
+        _write_header(file, a)
+        for number, level in enumerate(a.levels):
+            _write_level(file.create_group(f"level_{number}"), a, number, level, ds)
 
 
 def _text(value: str) -> np.bytes_:
@@ -118,12 +110,10 @@ class ChomboFile:
     def __init__(self, path: str, comm: Any = None) -> None:
         import h5py
 
-        from .mesh import together
-
         self.path = path
-        # All ranks fail if rank 0 cannot read it; the file is the same for all.
+        # The file is the same for all.
         self.hierarchy, self._ghosts = together(comm, lambda: _described(path))
-        self._file = h5py.File(path, "r")
+        self._file = everyone(comm, lambda: h5py.File(path, "r"))
 
     def __enter__(self) -> ChomboFile:
         return self

@@ -39,6 +39,8 @@ class _Set:
         }
         self.edges: dict[str, Edge] = {n: Edge(n, w, d) for n, w, d in found["edges"]}
         self.missing: list[tuple[str, str, str]] = found["missing"]
+        #: Links of each vertex by graph, worked out when they are first asked for.
+        self.links: dict[str, dict[str, list[tuple[str, str]]]] = {}
 
 
 def current(dataset: Dataset) -> _Set:
@@ -114,7 +116,8 @@ class Vertex:
     @property
     def links(self) -> list[tuple[str, str]]:
         """Edges with the neighbours that they lead to; edges without direction from both ends."""
-        return self._graph._links()[self.name]
+        self._of()
+        return list(self._graph._links()[self.name])
 
     def neighbours(self, edge: str | None = None) -> list[str]:
         """The vertices that an edge leads to from this one, or that any edge does; each once."""
@@ -203,13 +206,15 @@ class Graph:
         return [(name, edge, to) for name in names for edge, to in found.vertices[name][2] if to in own]
 
     def _links(self) -> dict[str, list[tuple[str, str]]]:
-        edges = current(self._dataset).edges
-        links: dict[str, list[tuple[str, str]]] = {name: [] for name in self._of()[1]}
-        for name, edge, to in self._stored_links():
-            links[name].append((edge, to))
-            if not edges[edge].directed and to != name:
-                links[to].append((edge, name))
-        return links
+        found = current(self._dataset)
+        if self.name not in found.links:
+            links: dict[str, list[tuple[str, str]]] = {name: [] for name in self._of()[1]}
+            for name, edge, to in self._stored_links():
+                links[name].append((edge, to))
+                if not found.edges[edge].directed and to != name:
+                    links[to].append((edge, name))
+            found.links[self.name] = links
+        return found.links[self.name]
 
     @property
     def attrs(self) -> MutableMapping[str, Any]:
@@ -241,8 +246,7 @@ class Graph:
         self, name: str, variables: Iterable[str] = (), *, attrs: Mapping[str, Any] | None = None
     ) -> Vertex:
         """Defines a vertex of this graph; one that another graph has is put into this one too."""
-        if name not in current(self._dataset).vertices:
-            self._act("add_vertex", name)
+        self._act("add_vertex", name)
         self._act("put_in", self.name, name)
         vertex = Vertex(self, name)
         vertex.attach(*([variables] if isinstance(variables, str) else variables))

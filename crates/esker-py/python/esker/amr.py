@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from . import _esker
-from .mesh import _Nothing, is_hdf5, together
+from ._whole import Nothing, is_hdf5, together, whole
 
 __all__ = ["Amr", "Level", "convert", "open"]
 
@@ -76,7 +76,7 @@ class Amr:
         ``u[i, j, k]`` is the cell ``(lo[0] + i, lo[1] + j, lo[2] + k)``. Without ``lo`` and ``hi`` the whole domain. Only boxes that intersect the region
         are read. Collective; every rank asks for a region of its own (:meth:`read_nothing` for none).
         """
-        number, of = self._level(level)
+        number, of = self._checked(level)
         begin = of.domain[0] if lo is None else lo
         end = of.domain[1] if hi is None else hi
         begin, end = ([int(cell) for cell in corner] for corner in (begin, end))
@@ -97,13 +97,14 @@ class Amr:
 
     def read_nothing(self, component: str, *, level: int = -1) -> None:
         """Takes part in a collective :meth:`read` without a region."""
-        self._native.read(component, self._level(level)[0], None)
+        self._native.read(component, self._checked(level)[0], None)
 
     def plane(self, component: str, axis: int | str, at: int | None = None, *, level: int = -1) -> np.ndarray:
         """The plane of a covering grid in which a coordinate is one cell (the middle without ``at``); ``axis`` is a number, or x, y or z. Collective."""
-        _, of = self._level(level)
-        number = "xyz".index(axis) if isinstance(axis, str) else int(axis)
+        _, of = self._checked(level)
+        number = "xyz".find(axis) if isinstance(axis, str) else int(axis)
         if not 0 <= number < self.dimensions:
+            self._refuse()
             raise ValueError(f"{self.path}: axis {axis!r} of {self.dimensions} dimensions")
         lo, hi = of.domain[0].copy(), of.domain[1].copy()
         cell = (lo[number] + hi[number]) // 2 if at is None else int(at)
@@ -125,6 +126,22 @@ class Amr:
         if not -count <= level < count:
             raise IndexError(f"{self.path}: there is no level {level}: {count} are there")
         return level % count, self.levels[level]
+
+    def _checked(self, level: int) -> tuple[int, Level]:
+        try:
+            return self._level(level)
+        except IndexError:
+            self._refuse()
+            raise
+
+    def _refuse(self) -> None:
+        """Takes part in a collective read with an error, so that the other ranks do not wait."""
+        try:
+            # No component has this name, which all ranks are told.
+            self._native.read("\n", 0, None)
+        except Exception:
+            # The error that counts is the one that the caller raises.
+            pass
 
     def close(self) -> None:
         """Closes it. Collective."""
@@ -192,22 +209,24 @@ def convert(
     if "esker" not in (kind, to):
         # Between two others there is one of ours.
         is_first = comm is None or comm.rank == 0
-        with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(target))) if is_first else _Nothing() as folder:
+        with tempfile.TemporaryDirectory(dir=os.path.dirname(os.path.abspath(target))) if is_first else Nothing() as folder:
             between = together(comm, lambda: os.path.join(folder, "between.nc"))
             convert(source, between, to="esker", comm=comm)
             convert(between, target, to=to, overwrite=overwrite, comm=comm)
             together(comm, lambda: None)
         return
     if kind == "amrex":
-        _esker.amr_from_plotfile(source, target, overwrite=overwrite, comm=comm)
+        with whole(target, overwrite, comm) as draft:
+            _esker.amr_from_plotfile(source, draft, overwrite=True, comm=comm)
     elif kind == "chombo":
         from ._chombo import ChomboFile
 
-        with ChomboFile(source, comm) as found:
-            _esker.amr_store(source, found.hierarchy, found.read_box, target, overwrite=overwrite, comm=comm)
+        with ChomboFile(source, comm) as found, whole(target, overwrite, comm) as draft:
+            _esker.amr_store(source, found.hierarchy, found.read_box, draft, overwrite=True, comm=comm)
     elif to == "amrex":
         _esker.amr_to_plotfile(source, target, comm=comm)
     else:
         from ._chombo import write
 
-        together(comm, lambda: write(source, target, overwrite))
+        with whole(target, overwrite, comm) as draft:
+            together(comm, lambda: write(source, draft))

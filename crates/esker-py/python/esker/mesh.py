@@ -11,7 +11,6 @@ Every rank has its part, and nobody the whole. Calls are collective over the mes
 
 from __future__ import annotations
 
-import builtins
 import os
 import tempfile
 from collections.abc import Mapping
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from . import _dataset, _esker
+from ._whole import Nothing, is_hdf5, together, whole
 from .errors import MissingName
 from .relation import Relation, _numbers, dense_rows
 
@@ -385,55 +385,17 @@ def convert(
     The file is the same on any number of ranks. A netCDF-4 file is first read by xarray (with netCDF4 or h5netcdf) into a classic one, on rank 0.
     """
     source, target = os.fsdecode(source), os.fsdecode(target)
-    options: dict[str, Any] = {"format": format, "overwrite": overwrite, "comm": comm}
+    options: dict[str, Any] = {"format": format, "overwrite": True, "comm": comm}
     if not is_hdf5(source):
-        made = _esker.mesh_convert(source, target, **options)
+        with whole(target, overwrite, comm) as draft:
+            made = _esker.mesh_convert(source, draft, **options)
     else:
-        with tempfile.TemporaryDirectory() if comm is None or comm.rank == 0 else _Nothing() as folder:
+        with tempfile.TemporaryDirectory() if comm is None or comm.rank == 0 else Nothing() as folder:
             classic = together(comm, lambda: _classic_of(source, os.path.join(folder, "mesh.nc")))
-            made = _esker.mesh_convert(classic, target, **options)
+            with whole(target, overwrite, comm) as draft:
+                made = _esker.mesh_convert(classic, draft, **options)
     convention, (nodes, edges, faces), left_out = made
     return Converted(convention, nodes, edges, faces, tuple(left_out))
-
-
-class _Nothing:
-    """What ranks other than 0 have instead of a folder."""
-
-    def __enter__(self) -> str:
-        return ""
-
-    def __exit__(self, *_: Any) -> None:
-        pass
-
-
-def is_hdf5(path: str) -> bool:
-    """Whether a file is HDF5, by its first bytes."""
-    try:
-        with builtins.open(path, "rb") as file:
-            return file.read(8) == b"\x89HDF\r\n\x1a\n"
-    except OSError:
-        # Whoever opens it next says what is wrong.
-        return False
-
-
-def together(comm: Any, work: Any) -> Any:
-    """What rank 0 does, with its outcome on every rank."""
-    if comm is None:
-        return work()
-    outcome, error = None, None
-    if comm.rank == 0:
-        try:
-            outcome = work()
-        except Exception as raised:
-            error = raised
-    told = comm.bcast((outcome, None if error is None else str(error)), root=0)
-    if error is not None:
-        raise error
-    if told[1] is not None:
-        from .errors import RankError
-
-        raise RankError(f"rank 0 failed: {told[1]}")
-    return told[0]
 
 
 def _classic_of(source: str, target: str) -> str:

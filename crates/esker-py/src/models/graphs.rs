@@ -65,7 +65,11 @@ pub(crate) fn graph_act(
     type Act = fn(&mut GraphSet, &[&str]) -> Result<(), GraphError>;
     let (count, act): (usize, Act) = match action {
         "add_graph" => (1, |set, n| set.add_graph(n[0])),
-        "add_vertex" => (1, |set, n| set.add_vertex(n[0])),
+        "add_vertex" => (1, |set, n| match set.vertex(n[0]) {
+            // One that another graph has already.
+            Ok(_) => Ok(()),
+            Err(_) => set.add_vertex(n[0]),
+        }),
         "put_in" => (2, |set, n| set.put_in(n[0], n[1])),
         "take_out" => (2, |set, n| set.take_out(n[0], n[1])),
         "connect" => (3, |set, n| set.connect(n[0], n[1], n[2])),
