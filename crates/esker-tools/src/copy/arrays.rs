@@ -14,7 +14,10 @@ use esker_store::Draft;
 use super::choose::{Kept, Plan};
 use super::convert::Reader;
 use super::error::tell;
-use super::{Copied, CopyError, CopyOptions, add_history, begin, chunks, convert, name_together};
+use super::{
+    Copied, CopyError, CopyOptions, add_history, begin, chunks, convert, name_together,
+    with_one_history,
+};
 use crate::blocks::Block;
 use crate::boxes::{boxes, unit};
 use crate::progress::Progress;
@@ -31,6 +34,7 @@ pub fn copy_together(
     comm: Arc<dyn Communicator>,
     progress: &mut dyn Progress,
 ) -> Result<Copied, CopyError> {
+    let options = &with_one_history(options, &*comm)?;
     let store = &options.store;
     let open = OpenOptions::new().store(store.clone()).comm(comm.clone()).blobs(true);
     let open = match options.container_version {

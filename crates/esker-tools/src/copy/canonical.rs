@@ -13,7 +13,9 @@ use esker_store::Draft;
 
 use super::arrays::{BUFFERS, together};
 use super::error::tell;
-use super::{Copied, CopyError, CopyOptions, begin, chunks, history, name_together, target};
+use super::{
+    Copied, CopyError, CopyOptions, begin, chunks, history, name_together, target, with_one_history,
+};
 use crate::blocks::{Block, blocks};
 use crate::boxes::{boxes, unit};
 use crate::progress::Progress;
@@ -53,6 +55,7 @@ pub fn canonical(
     comm: Arc<dyn Communicator>,
     progress: &mut dyn Progress,
 ) -> Result<Copied, CopyError> {
+    let options = &with_one_history(options, &*comm)?;
     let store = &options.store;
     let open = OpenOptions::new().store(store.clone()).comm(comm.clone());
     let mut source = Dataset::open_with(input, open)?;

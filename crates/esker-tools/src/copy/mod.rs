@@ -42,8 +42,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use esker::{
-    Alignment, DataLayout, Dataset, Error, Header, Hints, Layout, NumRecs, Schema, SelfComm,
-    Values, VarId, Version,
+    Alignment, Communicator, DataLayout, Dataset, Error, Header, Hints, Layout, NumRecs, Schema,
+    SelfComm, Values, VarId, Version,
 };
 use esker_format::sealed::decomposed::{Counts, counts_of, put_counts};
 use esker_store::{Draft, LocalStore, Store};
@@ -270,6 +270,17 @@ fn name(draft: Draft, options: &CopyOptions) -> Result<(), CopyError> {
 fn convert_error(source: &Dataset, var: VarId, error: esker_format::ConvertError) -> Error {
     let name = source.schema().variable(var).map_or(String::new(), |v| v.name.to_string());
     Error::Convert { path: source.path().to_path_buf(), var: name, source: error }
+}
+
+/// The options with rank 0's line of history for all: it has a time in it, and not all ranks start in the same second. Collective.
+fn with_one_history(
+    options: &CopyOptions,
+    comm: &dyn Communicator,
+) -> Result<CopyOptions, CopyError> {
+    let line = options.history.clone().unwrap_or_default();
+    let told = comm.broadcast(0, line.into()).map_err(Error::from)?;
+    let history = std::str::from_utf8(&told).ok().filter(|line| !line.is_empty());
+    Ok(CopyOptions { history: history.map(str::to_string), ..options.clone() })
 }
 
 /// Puts `line` before the history there is, as NCO and CDO do. An attribute of that name that

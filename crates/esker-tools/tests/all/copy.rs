@@ -10,7 +10,7 @@ use esker::{
 };
 use esker_store::{CountingStore, Fault, FaultyStore, MemoryStore, Store};
 use esker_tools::Unseen;
-use esker_tools::copy::{Copied, CopyError, CopyOptions, DimRange, copy};
+use esker_tools::copy::{Copied, CopyError, CopyOptions, DimRange, canonical, copy, copy_together};
 use esker_tools::diff::{DiffOptions, diff};
 
 const IN: &str = "/in.nc";
@@ -476,4 +476,33 @@ fn ranges_of_variables_beyond_4_gib_are_found() {
     let get = |name| ds.get::<i8>(ds.var(name).unwrap(), &Selection::all()).unwrap();
     assert_eq!(get("fixed"), [0, 0, 7]);
     assert_eq!(get("record"), [0, 0, 0, 0, 8, 0]);
+}
+
+#[test]
+fn ranks_that_start_in_different_seconds_write_one_history() {
+    let dir = tempfile::tempdir().unwrap();
+    let input = dir.path().join("in.nc");
+    let mut def = Dataset::create(&input, CreateOptions::new()).unwrap();
+    let x = def.add_dim("x", DimLen::Fixed(7)).unwrap();
+    let var = def.add_var("v", ExternalType::Int, &[x]).unwrap();
+    def.put_attr(esker::Owner::Global, "history", "before").unwrap();
+    let mut ds = def.enddef().unwrap();
+    ds.put(var, &Selection::all(), &[1, 2, 3, 4, 5, 6, 7]).unwrap();
+    ds.close().unwrap();
+    for together in [false, true] {
+        let output = dir.path().join(format!("out-{together}.nc"));
+        esker::launch(3, |comm| {
+            let history = Some(format!("2026-11-16T16:48:2{}Z: esker copy", comm.rank()));
+            let options = CopyOptions { history, ..CopyOptions::default() };
+            let copied = match together {
+                true => copy_together(&input, &output, &options, comm, &mut Unseen),
+                false => canonical(&input, &output, &options, comm, &mut Unseen),
+            };
+            assert_eq!(copied.unwrap().variables, 1);
+        });
+        let ds = Dataset::open(&output).unwrap();
+        let history = ds.schema().attr(esker::Owner::Global, "history").unwrap();
+        assert_eq!(*history, "2026-11-16T16:48:20Z: esker copy\nbefore".into());
+        assert_eq!(ds.get::<i32>(ds.var("v").unwrap(), &Selection::all()).unwrap()[6], 7);
+    }
 }
