@@ -300,6 +300,9 @@ pub(crate) fn is_dataset(py: Python<'_>, path: PathBuf) -> bool {
 }
 
 fn looks_like_one(path: &Path) -> std::io::Result<bool> {
+    if esker::version_in_path(&LocalStore, path).is_ok_and(|version| version.is_some()) {
+        return Ok(true);
+    }
     // In a folder of the sub-filed form, the classic file in it.
     let path = esker::classic_of(&LocalStore, path).unwrap_or_else(|_| path.to_path_buf());
     if path.is_dir() {

@@ -1,9 +1,11 @@
 """Containers of which a version is lost: nobody sees an older one without a word."""
 
+import pickle
 import warnings
 
 import numpy as np
 import pytest
+import xarray as xr
 
 import esker
 
@@ -59,3 +61,47 @@ def test_a_synced_version_that_is_lost_is_an_error(tmp_path, remove):
     with pytest.raises(Exception, match="was synced"):
         esker.convert(path, tmp_path / "a.nc")
     assert not (tmp_path / "a.nc").exists()
+
+
+def versions_of_three(path):
+    numbers = []
+    with esker.create(path, layout="log") as ds:
+        ds.create_dimension("x", 3)
+        v = ds.create_variable("v", "i4", "x")
+        for value in (10, 20, 30):
+            v[:] = value
+            ds.sync()
+            numbers.append(ds.version)
+    return numbers
+
+
+def test_a_path_names_a_version(tmp_path):
+    path = tmp_path / "run.esk"
+    first, second, _ = versions_of_three(path)
+    with esker.open(f"{path}@{first}") as ds:
+        assert ds.version == first and ds["v"][0] == 10 and ds.path == str(path)
+    assert xr.open_dataset(f"{path}@{second}", engine="esker")["v"].values.tolist() == [20, 20, 20]
+    assert xr.open_dataset(f"{path}@{second}")["v"].values[0] == 20, "by content, without an engine"
+    for mode in ("r+", "a"):
+        with pytest.raises(esker.errors.FormatError, match="it can be read, not written"):
+            esker.open(f"{path}@{first}", mode)
+    with pytest.raises(esker.errors.FormatError, match="versions are numbers"):
+        esker.open(f"{path}@newest")
+
+
+def test_a_pickle_and_xarray_keep_the_version_that_was_open(tmp_path):
+    path = tmp_path / "run.esk"
+    with esker.create(path, layout="log") as ds:
+        ds.create_dimension("x", 3)
+        ds.create_variable("v", "i4", "x", data=[1, 1, 1])
+    with esker.open(path) as ds:
+        pickled = pickle.dumps(ds)
+    lazy = xr.open_dataset(path, engine="esker")
+    copied = pickle.loads(pickle.dumps(lazy))
+    with esker.open(path, "r+") as ds:
+        ds["v"][:] = 2
+    with pickle.loads(pickled) as ds:
+        assert ds["v"][:].tolist() == [1, 1, 1]
+    for dataset in (lazy, copied, pickle.loads(pickle.dumps(lazy))):
+        assert dataset["v"].values.tolist() == [1, 1, 1]
+    assert xr.open_dataset(path, engine="esker")["v"].values.tolist() == [2, 2, 2]

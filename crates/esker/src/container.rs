@@ -13,6 +13,7 @@
 mod distributed;
 mod layout;
 mod mark;
+mod named;
 mod names;
 mod promises;
 mod sections;
@@ -38,6 +39,7 @@ use distributed::Share;
 use names::MARK;
 
 pub(crate) use mark::Mark;
+pub use named::version_in_path;
 pub(crate) use names::{data_path, meta_path, own_names, version_path};
 pub(crate) use promises::Promises;
 pub(crate) use versions::{Found, Read, find, publish, read, read_all, versions};

@@ -46,13 +46,14 @@ impl Dataset {
         let align = aligned(options.align, &hints);
         let found = match comm.rank() {
             0 => found(&store, path.as_ref(), access),
-            _ => Ok((path.as_ref().to_path_buf(), None)),
+            _ => Ok(Found { path: path.as_ref().to_path_buf(), file: None, version: None }),
         };
         let OpenOptions { writable, fill, fill_grown, short_file, .. } = options;
-        let mut file = None;
-        let own = found.map(|(path, opened)| {
-            let is_container = opened.is_none();
-            file = opened;
+        let (mut file, mut version) = (None, options.container_version);
+        let own = found.map(|found| {
+            let (path, is_container) = (found.path, found.file.is_none());
+            file = found.file;
+            version = found.version.or(version);
             Common { path, hints, align, fill, fill_grown, short_file, writable, is_container }
         });
         let (mut base, alike) = Base::new(store, comm, own)?;
@@ -72,7 +73,7 @@ impl Dataset {
         base.rooms = options.rooms;
         let Some(file) = file else {
             base.has_no_burst_buffer();
-            return Dataset::open_container(base, options.container_version);
+            return Dataset::open_container(base, version);
         };
         let mut lock = None;
         let (root, told) = base.told_by_root(|| {
@@ -187,18 +188,30 @@ fn stored_as(ground: &mut Ground, container: Option<Box<Container>>) -> Box<dyn 
     Box::new(Several::new(Box::new(Canonical), others))
 }
 
-/// The file that a path stands for, behind links, and the open file; none for a container.
-fn found(
-    store: &Arc<dyn Store>,
-    path: &Path,
-    access: Access,
-) -> Result<(PathBuf, Option<Arc<dyn File>>)> {
+/// What a path stands for.
+struct Found {
+    /// Behind links.
+    path: PathBuf,
+    /// The open file; none for a container.
+    file: Option<Arc<dyn File>>,
+    /// The version of a container that the path names.
+    version: Option<u64>,
+}
+
+fn found(store: &Arc<dyn Store>, path: &Path, access: Access) -> Result<Found> {
     if container::is_container(&**store, path)? {
-        return Ok((store.resolve(path)?, None));
+        return Ok(Found { path: store.resolve(path)?, file: None, version: None });
+    }
+    if let Some((container, version)) = container::version_in_path(&**store, path)? {
+        if access == Access::ReadWrite {
+            let why = format!("version {version} is there for ever: it can be read, not written");
+            return Err(Error::Container { path: container, why });
+        }
+        return Ok(Found { path: store.resolve(&container)?, file: None, version: Some(version) });
     }
     let path = classic_of(&**store, path)?;
     let file = store.open(&path, access)?;
-    Ok((store.resolve(&path)?, Some(file)))
+    Ok(Found { path: store.resolve(&path)?, file: Some(file), version: None })
 }
 
 /// A file with its sub-files, if it has any, and the header of both together.

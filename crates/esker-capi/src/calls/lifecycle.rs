@@ -444,9 +444,15 @@ unsafe fn open_file(
 fn format_of(path: &str) -> Result<c_int> {
     use std::io::{Read, Seek, SeekFrom};
     let name = Path::new(without_prefix(path));
-    if esker::is_container(&LocalStore, name).map_err(|e| of(&e))? {
+    let container = match esker::is_container(&LocalStore, name).map_err(|e| of(&e))? {
+        true => Some((name.to_path_buf(), None)),
+        false => esker::version_in_path(&LocalStore, name)
+            .map_err(|e| of(&e))?
+            .map(|(path, version)| (path, Some(version))),
+    };
+    if let Some((path, version)) = container {
         // A container says itself what it would be as one file.
-        let header = esker::container_header(&LocalStore, name, None).map_err(|e| of(&e))?;
+        let header = esker::container_header(&LocalStore, &path, version).map_err(|e| of(&e))?;
         return Ok(header.schema.version.byte().into());
     }
     let name = esker::classic_of(&LocalStore, name).map_err(|e| of(&e.into()))?;

@@ -58,6 +58,18 @@ fn chunks_filters_maps_and_tokens_from_fortran_90() {
     runs("storage.f90");
 }
 
+#[test]
+fn a_program_opens_old_versions_by_name() {
+    let place = Place::new();
+    for mpi in mpis("mpicc") {
+        let program = place.compile(&mpi, "versions.c");
+        for ranks in [1, 3] {
+            let file = format!("{}-{ranks}.esk", mpi.name);
+            place.succeeds(&mpi, ranks, &[], &program, &[&file]);
+        }
+    }
+}
+
 /// What a hint cannot do is no error, and is told.
 #[test]
 fn what_a_storage_hint_cannot_do_is_told() {

@@ -310,3 +310,54 @@ fn a_wrong_name_is_a_sentence() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(said, "esker: nowhere.esk: there is nothing of this name\n");
 }
+
+#[test]
+fn every_command_reads_the_version_that_a_path_names() {
+    let dir = tempfile::tempdir().unwrap();
+    let name = |name: &str| dir.path().join(name).to_str().unwrap().to_string();
+    let run_esk = name("run.esk");
+    let mut def = Dataset::create(&run_esk, CreateOptions::new().layout(Layout::Log)).unwrap();
+    let x = def.add_dim("x", DimLen::Fixed(3)).unwrap();
+    let v = def.add_var("v", ExternalType::Int, &[x]).unwrap();
+    let mut ds = def.enddef().unwrap();
+    let mut numbers = Vec::new();
+    for value in [10, 20, 30] {
+        ds.put(v, &Selection::all(), &[value, value + 1, value + 2]).unwrap();
+        ds.sync().unwrap();
+        numbers.push(ds.container_version().unwrap());
+    }
+    ds.close().unwrap();
+    let [first, second, third] = numbers[..] else { panic!("{numbers:?}") };
+    let at = |version: u64| format!("{run_esk}@{version}");
+    assert!(good(&["dump", &at(first)]).contains("v = 10, 11, 12 ;"));
+    assert!(good(&["dump", &at(second)]).contains("v = 20, 21, 22 ;"));
+    assert_eq!(good(&["dump", &at(third)]), good(&["dump", &run_esk]));
+    assert_eq!(run(&["diff", &at(third), &run_esk]).code, Some(0));
+    let differ = run(&["diff", &at(first), &at(second)]);
+    assert_eq!(differ.code, Some(1), "{}", differ.err);
+    assert!(differ.out.contains("v"), "{}", differ.out);
+    let out = name("out.nc");
+    good(&["copy", &at(second), &out]);
+    assert!(good(&["dump", &out]).contains("v = 20, 21, 22 ;"));
+    good(&["replay", "-O", &at(first), &out]);
+    assert!(good(&["dump", &out]).contains("v = 10, 11, 12 ;"));
+    let facts: Value = serde_json::from_str(&good(&["info", "--json", &at(second)])).unwrap();
+    assert_eq!(facts["container"]["version"], second, "{facts}");
+    good(&["check", &at(first)]);
+    for (wrong, said) in [
+        (at(99), "it has no version 99"),
+        (format!("{run_esk}@nightly"), "versions are numbers"),
+        (format!("{run_esk}@"), "versions are numbers"),
+        (name("none.esk@1"), "none.esk@1"),
+    ] {
+        let said_of = run(&["dump", &wrong]);
+        assert_eq!(said_of.code, Some(2), "{wrong}: {}", said_of.err);
+        assert!(said_of.err.contains(said), "{wrong}: {}", said_of.err);
+    }
+    let open = esker::OpenOptions::new().writable(true);
+    let error = Dataset::open_with(at(first), open).unwrap_err().to_string();
+    assert!(error.contains("it can be read, not written"), "{error}");
+    // A file of that name is that file.
+    fs::copy(&out, name("plain.nc@7")).unwrap();
+    assert!(good(&["dump", &name("plain.nc@7")]).contains("v = 10, 11, 12 ;"));
+}

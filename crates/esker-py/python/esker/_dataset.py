@@ -534,13 +534,13 @@ def open(
 
     mode: ``r`` to read, ``r+`` to change, ``a`` to change or create, ``w`` to create, ``x`` to create
         what must not be there.
-    version: which version of a container to read, instead of the newest.
+    version: which version of a container to read, instead of the newest; ``"run.esk@7"`` is the same.
     masked: whether variables give masked arrays.
     Other keywords are those of :func:`create`, for modes that create.
     """
     path = os.fsdecode(path)
     if mode == "a":
-        mode = "r+" if os.path.exists(path) else "w"
+        mode = "r+" if os.path.exists(path) or _esker.is_dataset(path) else "w"
         if mode == "r+":
             new = {}
     if mode in ("w", "x"):
@@ -561,5 +561,8 @@ def open(
     if version is not None and handle.container_version is None:
         handle.close()
         raise ValueError(f"{path}: version={version}: only containers have versions")
+    # A pickle is the version that is open now, whatever is committed before it is opened.
+    version = handle.container_version
+    path = handle.path if version is not None else path
     reopen = (os.path.abspath(path), masked, version) if mode == "r" and comm is None else None
     return Dataset(handle, masked=masked, reopen=reopen)

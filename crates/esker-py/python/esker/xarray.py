@@ -35,7 +35,17 @@ class _Store(AbstractDataStore):
 
     def __init__(self, path: str, version: int | None) -> None:
         self._path = path
-        self._manager = CachingFileManager(_open, path, mode="r", kwargs={"version": version}, lock=False)
+        self._manager = self._managed(path, version)
+        dataset = self._manager.acquire()
+        if version is None and dataset.version is not None:
+            # The version that is open now: one that is committed later must not be mixed with it.
+            pinned = self._managed(os.fspath(dataset.path), dataset.version)
+            self._manager.close()
+            self._manager = pinned
+
+    @staticmethod
+    def _managed(path: str, version: int | None) -> CachingFileManager:
+        return CachingFileManager(_open, path, mode="r", kwargs={"version": version}, lock=False)
 
     @property
     def dataset(self) -> _dataset.Dataset:
@@ -137,7 +147,7 @@ class EskerBackendEntrypoint(BackendEntrypoint):
         decode_timedelta: Any = None,
         version: int | None = None,
     ) -> xr.Dataset:
-        """version: which version of a container, instead of the newest."""
+        """version: which version of a container, instead of the newest; the path ``run.esk@7`` is the same."""
         if not isinstance(filename_or_obj, (str, os.PathLike)):
             raise ValueError("engine 'esker' opens files by their path")
         path = os.path.abspath(os.path.expanduser(os.fspath(filename_or_obj)))

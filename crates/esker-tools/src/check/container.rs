@@ -10,10 +10,11 @@ use super::Report;
 use super::finding::{Finding, Severity, counted};
 use crate::Progress;
 
-/// Checks the container at `path`, as far as its newest version has committed.
+/// Checks the container at `path`, as far as a version, by default its newest, has committed.
 pub(super) fn check(
     store: &Arc<dyn Store>,
     path: &Path,
+    version: Option<u64>,
     progress: &mut dyn Progress,
 ) -> esker::Result<Report> {
     let path = store.resolve(path)?;
@@ -25,7 +26,7 @@ pub(super) fn check(
         findings: Vec::new(),
     };
     let mut tell = |done, total| progress.progress(done, total);
-    let examined = match esker::examine(store, &path, None, &mut tell) {
+    let examined = match esker::examine(store, &path, version, &mut tell) {
         Ok(examined) => examined,
         // What the container itself says of its own damage.
         Err(Error::Container { why, .. }) => {
@@ -46,8 +47,8 @@ pub(super) fn check(
     let header = esker::container_header(&**store, &path, Some(examined.version))?;
     (report.version, report.numrecs) = (Some(header.schema.version), Some(header.numrecs));
     for lost in &examined.lost_versions {
-        // Readers of newer ones miss nothing.
-        let severity = match lost.version > examined.version {
+        // Readers of newer ones miss nothing, nor do those who ask for this one.
+        let severity = match lost.version > examined.version && version.is_none() {
             true => Severity::Error,
             false => Severity::Warning,
         };

@@ -148,7 +148,7 @@ impl Report {
 /// Checks the file at `path`.
 ///
 /// An error means that the file could not be read; everything that is wrong with it is a
-/// finding. Chunked variables are read whole. Of a container, every frame and every payload that its newest version has is read; of the folder of an adjoint run (RUN.chk), every segment.
+/// finding. Chunked variables are read whole. Of a container, every frame and every payload that its newest version has is read, or the version that the path names (`RUN.esk@7`); of the folder of an adjoint run (RUN.chk), every segment.
 /// When the header does not decode, what stopped the decoder is the last finding
 /// about the file itself.
 pub fn check(
@@ -161,7 +161,10 @@ pub fn check(
         return checkpoints::check(&options.store, path.as_ref(), progress);
     }
     if esker::is_container(store, path.as_ref())? {
-        return container::check(&options.store, path.as_ref(), progress);
+        return container::check(&options.store, path.as_ref(), None, progress);
+    }
+    if let Some((path, version)) = esker::version_in_path(store, path.as_ref())? {
+        return container::check(&options.store, &path, Some(version), progress);
     }
     let path = esker::classic_of(store, path.as_ref()).map_err(Error::from)?;
     let file = store.open(&path, Access::Read)?;
