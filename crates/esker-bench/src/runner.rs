@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::cache::Cache;
 use crate::compare::first_difference;
-use crate::kernels::{DecompositionMap, Kernel, Scale};
+use crate::kernels::{Kernel, Scale};
 use crate::layout::{Layout, burst_buffer};
 use crate::machine::Machine;
 use crate::measure::Measurement;
@@ -323,13 +323,13 @@ struct Bench<'a> {
 
 impl Bench<'_> {
     fn plan(&self, kernel: Kernel) -> Result<Plan, String> {
-        let map = match (kernel.case(), maps_folder(self.options.maps.as_deref())) {
-            (Some(case), Some(folder)) => {
-                Some(DecompositionMap::read(case, &folder).map_err(|e| e.to_string())?)
+        let recorded = match maps_folder(self.options.maps.as_deref()) {
+            Some(folder) if kernel.is_recorded() => {
+                kernel.recorded(&folder).map_err(|e| e.to_string())?
             }
             _ => None,
         };
-        let plan = kernel.plan(self.options.ranks, &self.options.scale, map.as_ref());
+        let plan = kernel.plan(self.options.ranks, &self.options.scale, recorded.as_ref());
         let mut plan = plan.map_err(|e| e.to_string())?;
         if let Some(pipeline) = self.options.pipeline() {
             kernel.add_chunks(&mut plan, pipeline);

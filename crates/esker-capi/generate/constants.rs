@@ -29,6 +29,8 @@ const FORTRAN: &[(&str, &str, &str)] = &[
     ("integer", "nf_layout_log", "2"),
     ("integer", "nf_layout_decomposed", "3"),
     ("integer", "nf_no_decom", "0"),
+    ("integer", "nf_directed", "1"),
+    ("integer", "nf_undirected", "2"),
     ("integer", "nf_global", "0"),
     ("integer", "nf_max_nfiles", "1024"),
     ("integer", "nf_fatal", "1"),

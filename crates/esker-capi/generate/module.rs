@@ -66,6 +66,26 @@ const SAME: &[&str] = &[
     "sync_start(ncid, token: int out)",
     "token_test(ncid, token, done: int out)",
     "token_wait(ncid, token)",
+    "def_graph(ncid, name: text, graphid: int out)",
+    "def_vertex(ncid, name: text, vertexid: int out)",
+    "def_edge(ncid, name: text, weight: double, direction, edgeid: int out)",
+    "add_vertex(ncid, graphid, vertexid)",
+    "add_edge(ncid, vertexid, edgeid, adj_vertexid)",
+    "add_var(ncid, vertexid, varid)",
+    "del_graph(ncid, graphid)",
+    "del_vertex(ncid, vertexid)",
+    "del_edge(ncid, edgeid)",
+    "del_vertex_in_graph(ncid, graphid, vertexid)",
+    "del_edge_in_vertex(ncid, vertexid, edgeid, adj_vertexid)",
+    "del_var_in_vertex(ncid, vertexid, varid)",
+    "rename_graph(ncid, graphid, name: text)",
+    "rename_vertex(ncid, vertexid, name: text)",
+    "rename_edge(ncid, edgeid, name: text)",
+    "inq_graphs(ncid, ngraphs: int out, nvertices: int out, nedges: int out)",
+    "inq_graphid(ncid, name: text, graphid: int out)",
+    "inq_vertexid(ncid, name: text, vertexid: int out)",
+    "inq_edgeid(ncid, name: text, edgeid: int out)",
+    "inq_edge(ncid, edgeid, name: text out, weight: double out, direction: int out)",
 ];
 
 /// Procedures with a function of their own in `src/fortran/module.rs`.
@@ -90,6 +110,12 @@ const OWN: &[&str] = &[
     "def_decom(ncid, dimids: int[], start: offset[][], count: offset[][], decomid: int out)",
     "def_decom_var(ncid, name: text, xtype, dimids: int[], decomid, varid: int out)",
     "inq_decoms(ncid, ndecoms: int out, decomids: int[] out)",
+    "inq_graphids(ncid, graphids: int[] out)",
+    "inq_vertexids(ncid, vertexids: int[] out)",
+    "inq_edgeids(ncid, edgeids: int[] out)",
+    "inq_graph(ncid, graphid, name: text out?, nvertices: int out?, vertexids: int[] out?)",
+    "inq_vertex(ncid, vertexid, name: text out?, nvars: int out?, varids: int[] out?, \
+     nedges: int out?, edgeids: int[] out?, adj_vertexids: int[] out?)",
     "inq_decom(ncid, decomid, ndims: int out, dimids: int[] out, nprocs: int out, \
      nblocks: offset out, nelems: offset out)",
 ];
@@ -167,6 +193,7 @@ impl Argument {
         let rank = ty.matches("[]").count();
         let ty = match ty.trim_end_matches("[]") {
             "offset" => "integer(8)",
+            "double" => "real(8)",
             "text" => TEXT.fortran,
             _ => "integer",
         };
@@ -180,6 +207,7 @@ impl Argument {
             "integer" => "*mut c_int",
             "character(len=*)" => "*mut c_char",
             "integer(8)" if !self.is_values() => "*mut Offset",
+            "real(8)" if !self.is_values() => "*mut f64",
             _ => "*mut c_void",
         }
     }
@@ -617,6 +645,9 @@ fn nfmpi_declaration(argument: &nfmpi::Argument) -> String {
         Meaning::Dimensions => ("integer", "in", "(*)"),
         Meaning::Requests => ("integer", "inout", "(*)"),
         Meaning::DimensionsOut | Meaning::IntegersOut => ("integer", "out", "(*)"),
+        Meaning::IdsOut => ("integer", "out", "(*)"),
+        Meaning::Double => ("real(8)", "in", ""),
+        Meaning::DoubleOut => ("real(8)", "out", ""),
         Meaning::Start | Meaning::Count => ("integer(8)", "in", "(*)"),
         Meaning::Starts | Meaning::Counts => ("integer(8)", "in", "(*)"),
         Meaning::Values { put, kind, many } => {

@@ -47,6 +47,11 @@ pub(crate) enum Meaning {
     IntegerOut,
     /// Where an integer that counts from one goes; -1 stays.
     IdOut,
+    /// Where several of them go, of graphs, vertices, edges or a vertex' variables.
+    IdsOut,
+    /// A double, and where one goes.
+    Double,
+    DoubleOut,
     /// Where an MPI_Offset goes.
     OffsetOut,
     /// Where a length for each dimension goes, in reverse.
@@ -94,7 +99,7 @@ pub(crate) const BY_HAND: [&str; 7] =
 /// All functions that have a counterpart in C.
 pub(crate) fn functions() -> Vec<Nfmpi> {
     let all = table::functions().into_iter().chain(table::esker());
-    all.filter(|f| !table::is_of_graphs(&f.name)).filter_map(|f| translate(&f)).collect()
+    all.filter_map(|f| translate(&f)).collect()
 }
 
 fn translate(function: &Function) -> Option<Nfmpi> {
@@ -150,6 +155,7 @@ fn plain(name: &str) -> String {
 fn meaning(ty: &str, name: &str) -> Meaning {
     match (ty, name) {
         ("int" | "nc_type", "varid" | "varid_in" | "varid_out" | "dimid" | "attnum") => Meaning::Id,
+        ("int", "graphid" | "vertexid" | "edgeid" | "adj_vertexid") => Meaning::Id,
         ("int" | "nc_type", _) => Meaning::Integer,
         ("MPI_Offset", "recno") => Meaning::Record,
         ("MPI_Offset", _) => Meaning::Offset,
@@ -164,6 +170,12 @@ fn meaning(ty: &str, name: &str) -> Meaning {
         ("int *", "decomids") => Meaning::IntegersOut,
         ("MPI_Offset *", "chunk") => Meaning::LengthsOut,
         ("int *", "idp" | "varidp" | "unlimdimidp") => Meaning::IdOut,
+        ("int *", "graphidp" | "vertexidp" | "edgeidp") => Meaning::IdOut,
+        ("int *", "graphids" | "vertexids" | "edgeids" | "adj_vertexids" | "varids") => {
+            Meaning::IdsOut
+        }
+        ("double", _) => Meaning::Double,
+        ("double *", _) => Meaning::DoubleOut,
         ("int *", "requests" | "reqs") => Meaning::Requests,
         ("int *", "statuses" | "ncids") => Meaning::IntegersOut,
         ("int *" | "nc_type *", _) => Meaning::IntegerOut,
@@ -186,7 +198,9 @@ impl Meaning {
             }
             Meaning::Dimensions | Meaning::Requests => "*const c_int",
             Meaning::IntegerOut | Meaning::IdOut | Meaning::DimensionsOut => "*mut c_int",
-            Meaning::InfoOut | Meaning::IntegersOut => "*mut c_int",
+            Meaning::InfoOut | Meaning::IntegersOut | Meaning::IdsOut => "*mut c_int",
+            Meaning::Double => "*const f64",
+            Meaning::DoubleOut => "*mut f64",
             Meaning::Offset | Meaning::Record => "*const Offset",
             Meaning::Start | Meaning::Count | Meaning::Starts | Meaning::Counts => "*const Offset",
             Meaning::OffsetOut | Meaning::LengthsOut => "*mut Offset",
@@ -261,6 +275,18 @@ fn export(function: &Nfmpi) -> String {
                 let _ = writeln!(after, "give_id({name}, {name}_c);");
                 format!("&mut {name}_c")
             }
+            Meaning::IdsOut => {
+                let has = |wanted: &str| function.arguments.iter().any(|a| a.name == wanted);
+                let of = match (has("graphid"), has("vertexid")) {
+                    (true, _) => "GraphOwner::Graph(*graphid)",
+                    (_, true) => "GraphOwner::Vertex(*vertexid)",
+                    _ => "GraphOwner::File",
+                };
+                let _ = writeln!(before, "let mut {name}_c = graph_ids(*ncid, {of});");
+                let _ = writeln!(after, "give_ids({name}, &{name}_c);");
+                format!("{name}_c.as_mut_ptr()")
+            }
+            Meaning::Double => format!("{name}.read_unaligned()"),
             Meaning::Dimensions => {
                 let _ = writeln!(before, "let {name} = dimensions({name}, *ndims);");
                 format!("{name}.as_ptr()")
@@ -305,7 +331,9 @@ fn export(function: &Nfmpi) -> String {
                 format!("{name}.as_ptr()")
             }
             Meaning::Values { .. } => format!("{name}.cast()"),
-            Meaning::IntegerOut | Meaning::IntegersOut | Meaning::OffsetOut => name.clone(),
+            Meaning::IntegerOut | Meaning::IntegersOut => name.clone(),
+            Meaning::OffsetOut => name.clone(),
+            Meaning::DoubleOut => format!("{name}.cast()"),
         };
         failing.push(match (fails, name.as_str()) {
             (Some(other), _) => other,

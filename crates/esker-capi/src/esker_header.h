@@ -14,6 +14,10 @@
 /* What ncmpi_inq_var_decom tells of a variable that has no decomposition map. */
 #define NC_NO_DECOM 0
 
+/* Directions of edges in graphs of variables: docs/models.md of Esker. */
+#define NC_DIRECTED   1
+#define NC_UNDIRECTED 2
+
 #if defined(__cplusplus)
 extern "C" {
 #endif

@@ -385,10 +385,6 @@ typedef int nc_type;
 #define NC_ENUMRECS_MULTIDEFINE          NC_EMULTIDEFINE_NUMRECS
 #define NC_EVARS_BEGIN_MULTIDEFINE       NC_EMULTIDEFINE_VAR_BEGIN
 
-/* Directions of edges, which the library has beyond PnetCDF: docs/models.md of Esker. */
-#define NC_DIRECTED   1
-#define NC_UNDIRECTED 2
-
 /* Functions. Each returns 0 (NC_NOERR) or one of the errors above. */
 
 @PROTOTYPES@

@@ -84,8 +84,7 @@ const SINGLES: &[&str] = &[
     "int inq_nreqs(int ncid, int *nreqs)",
 ];
 
-/// Functions for graphs of variables, which PnetCDF does not have (Figure 3 of the paper, and their
-/// counterparts). C has them, Fortran not yet.
+/// Functions for graphs of variables (Figure 3 of the paper, and their counterparts). In `esker_pnetcdf.h`.
 const GRAPHS: &[&str] = &[
     "int def_graph(int ncid, const char *name, int *graphidp)",
     "int def_vertex(int ncid, const char *name, int *vertexidp)",
@@ -137,7 +136,8 @@ const ESKER: &[&str] = &[
 
 /// Functions of `esker_pnetcdf.h`, in its order.
 pub(crate) fn esker() -> Vec<Function> {
-    let mut all: Vec<Function> = ESKER.iter().map(|text| single(text, "ncmpi_")).collect();
+    let named = ESKER.iter().chain(GRAPHS);
+    let mut all: Vec<Function> = named.map(|text| single(text, "ncmpi_")).collect();
     for (operation, ours) in OPERATIONS {
         for collective in [false, true] {
             if collective && operation.len() > 3 {
@@ -160,11 +160,6 @@ pub(crate) fn esker() -> Vec<Function> {
         }
     }
     all
-}
-
-/// Whether a function is one of graphs.
-pub(crate) fn is_of_graphs(name: &str) -> bool {
-    GRAPHS.iter().any(|text| format!("ncmpi_{}", text[4..].split('(').next().unwrap_or("")) == name)
 }
 
 /// Functions about the header of a CDL text, with their whole names.
@@ -232,8 +227,7 @@ pub(crate) fn cdl() -> Vec<Function> {
 
 /// All functions that begin with `ncmpi_`, in the order of the header.
 pub(crate) fn functions() -> Vec<Function> {
-    let named = SINGLES.iter().chain(GRAPHS);
-    let mut all: Vec<Function> = named.map(|text| single(text, "ncmpi_")).collect();
+    let mut all: Vec<Function> = SINGLES.iter().map(|text| single(text, "ncmpi_")).collect();
     attributes(&mut all);
     for (operation, ours) in OPERATIONS {
         for collective in [false, true] {

@@ -1,6 +1,8 @@
 //! Which Python exception an error is. The sentence is the library's.
 
+use esker::graph::GraphError;
 use esker::{Error, SelectionError};
+use esker_models::ModelError;
 use esker_store::StoreError;
 use esker_tools::copy::CopyError;
 use esker_tools::refs::RefsError;
@@ -13,6 +15,7 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
     match error {
         Error::Store(store) => system(py, store),
         Error::NoSuchVariable { .. } => ours(py, "MissingName", sentence),
+        Error::Graph { source, .. } => graph(py, source, sentence),
         Error::Selection {
             source: SelectionError::OutOfBounds { .. } | SelectionError::Rank { .. },
             ..
@@ -25,9 +28,40 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
         | Error::ShortFile { .. }
         | Error::Overlap { .. }
         | Error::StaleJournal { .. }
+        | Error::StoredGraph { .. }
         | Error::Container { .. } => ours(py, "FormatError", sentence),
         Error::OtherRank { .. } => ours(py, "RankError", sentence),
         Error::Comm(_) | Error::Garbled => PyRuntimeError::new_err(sentence),
+        _ => PyValueError::new_err(sentence),
+    }
+}
+
+/// The exception of an error of graphs, with this sentence.
+fn graph(py: Python<'_>, error: &GraphError, sentence: String) -> PyErr {
+    let is_missing = |error: &GraphError| {
+        use esker::SchemaError::NotFound;
+        matches!(error, GraphError::NotThere { .. } | GraphError::Name(NotFound { .. }))
+    };
+    match error {
+        GraphError::Differ { .. } => ours(py, "FormatError", sentence),
+        error if is_missing(error) => ours(py, "MissingName", sentence),
+        _ => PyValueError::new_err(sentence),
+    }
+}
+
+/// The exception of an error of the models.
+pub(crate) fn model_exception(py: Python<'_>, error: &ModelError) -> PyErr {
+    let sentence = error.to_string();
+    match error {
+        ModelError::Dataset(error) => exception(py, error),
+        ModelError::Graph(error) => graph(py, error, sentence),
+        ModelError::Comm(_) => PyRuntimeError::new_err(sentence),
+        ModelError::File { path, source } => match source.raw_os_error() {
+            Some(number) => os_error(py, number, words_of(source), path),
+            None => PyOSError::new_err(sentence),
+        },
+        ModelError::Stored { .. } => ours(py, "FormatError", sentence),
+        ModelError::OtherRank { .. } => ours(py, "RankError", sentence),
         _ => PyValueError::new_err(sentence),
     }
 }
@@ -76,14 +110,20 @@ pub(crate) fn system(py: Python<'_>, error: &StoreError) -> PyErr {
     });
     match number {
         Some(number) => {
-            let mut words = error.source.to_string();
-            if let Some(end) = words.find(" (os error") {
-                words.truncate(end);
-            }
-            os_error(py, number, format!("{} ({} failed)", words, error.action), &error.path)
+            let words = format!("{} ({} failed)", words_of(&error.source), error.action);
+            os_error(py, number, words, &error.path)
         }
         None => PyOSError::new_err(error.to_string()),
     }
+}
+
+/// What the system says, without its number, which Python shows itself.
+fn words_of(error: &std::io::Error) -> String {
+    let mut words = error.to_string();
+    if let Some(end) = words.find(" (os error") {
+        words.truncate(end);
+    }
+    words
 }
 
 fn os_error(py: Python<'_>, number: i32, words: String, path: &std::path::Path) -> PyErr {

@@ -6,7 +6,7 @@
 //! NumPy allocates is lent to the library), `transfer` (pieces, signals, progress). `queue` is
 //! the same for requests that wait, `errors` says which exception an error is, `comm` adopts
 //! mpi4py's communicators, `tools` has what people do with whole files,
-//! `adjoint` carries out adjoint runs of Python models.
+//! `adjoint` carries out adjoint runs of Python models, `models` knows graphs, relations, meshes and AMR hierarchies.
 //!
 //! Two rules keep threads from waiting for each other for ever: a lock is waited for with the GIL
 //! released, and the GIL is never waited for with a lock held.
@@ -21,6 +21,7 @@ mod errors;
 mod handle;
 mod index;
 mod memory;
+mod models;
 mod queue;
 mod state;
 mod tools;
@@ -39,6 +40,20 @@ mod _esker {
     use super::draft::{Draft, begin};
     #[pymodule_export]
     use super::handle::{Handle, create, open};
+    #[pymodule_export]
+    use super::models::amr::{
+        Amr, amr_from_plotfile, amr_open, amr_plotfile, amr_store, amr_to_plotfile,
+    };
+    #[pymodule_export]
+    use super::models::graphs::{
+        graph_act, graph_add_edge, graph_attribute, graph_generation, graph_set,
+    };
+    #[pymodule_export]
+    use super::models::meshes::{Part, mesh_convert, mesh_part, mesh_relation, mesh_topologies};
+    #[pymodule_export]
+    use super::models::relations::{
+        Relation, relation_of, relation_of_metis, relation_of_ragged, relation_of_table,
+    };
     #[pymodule_export]
     use super::tools::{
         check, command, convert, is_dataset, mpi_library, reader_notes, recover, refs, replay,

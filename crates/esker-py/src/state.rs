@@ -1,15 +1,16 @@
 //! An open dataset in define or data mode, shared by threads.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-use esker::{Dataset, Define, Error, Result, Schema, VarId};
+use esker::{Dataset, Define, Error, Graphs, Result, Schema, VarId};
+use esker_models::ModelError;
 use esker_tools::refs::RefsError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::errors::{exception, refs_exception};
+use crate::errors::{exception, model_exception, refs_exception};
 
 /// What a dataset is at the moment.
 pub(crate) enum State {
@@ -22,6 +23,8 @@ pub(crate) enum State {
 #[derive(Debug)]
 pub(crate) enum Failure {
     Library(Box<Error>),
+    /// A graph, a mesh, a hierarchy.
+    Model(Box<ModelError>),
     /// References that a hint asks for, or the dataset itself, when it is closed.
     References(Box<RefsError>),
     Closed(PathBuf),
@@ -36,6 +39,12 @@ impl From<Error> for Failure {
     }
 }
 
+impl From<ModelError> for Failure {
+    fn from(error: ModelError) -> Failure {
+        Failure::Model(Box::new(error))
+    }
+}
+
 impl From<PyErr> for Failure {
     fn from(error: PyErr) -> Failure {
         Failure::Interrupted(error)
@@ -46,6 +55,7 @@ impl Failure {
     pub(crate) fn raise(self, py: Python<'_>) -> PyErr {
         match self {
             Failure::Library(error) => exception(py, &error),
+            Failure::Model(error) => model_exception(py, &error),
             Failure::References(error) => refs_exception(py, &error),
             Failure::Closed(path) => {
                 PyValueError::new_err(format!("{}: the dataset is closed", path.display()))
@@ -67,6 +77,8 @@ pub(crate) struct Shared {
     pub(crate) writable: bool,
     /// Whether accesses to data are collective.
     pub(crate) collective: AtomicBool,
+    /// How often definitions were changed or ended.
+    generation: AtomicU64,
 }
 
 impl Shared {
@@ -84,6 +96,7 @@ impl Shared {
             size,
             writable,
             collective,
+            generation: AtomicU64::new(0),
         }
     }
 
@@ -156,6 +169,25 @@ impl Shared {
         together: bool,
         change: impl FnOnce(&mut Dataset) -> Result<T>,
     ) -> Result<T, Failure> {
+        self.in_data_mode(together, change)
+    }
+
+    /// Does what a model asks of the dataset in data mode, with all ranks. Without the GIL.
+    pub(crate) fn models<T>(
+        &self,
+        act: impl FnOnce(&mut Dataset) -> Result<T, ModelError>,
+    ) -> Result<T, Failure> {
+        self.in_data_mode(true, act)
+    }
+
+    fn in_data_mode<T, E>(
+        &self,
+        together: bool,
+        change: impl FnOnce(&mut Dataset) -> Result<T, E>,
+    ) -> Result<T, Failure>
+    where
+        Failure: From<E>,
+    {
         let mut state = self.writing();
         if self.size > 1 && !together && matches!(&*state, State::Define(_)) {
             return Err(self.pending());
@@ -180,9 +212,28 @@ impl Shared {
             }
         }
         match &mut *state {
-            State::Define(define) => Ok(change(define)?),
+            State::Define(define) => {
+                self.generation.fetch_add(1, Ordering::Relaxed);
+                Ok(change(define)?)
+            }
             _ => Err(self.closed()),
         }
+    }
+
+    /// How often definitions were changed or ended.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Relaxed)
+    }
+
+    /// The graphs as they are defined now, and of which generation they are. Without the GIL.
+    pub(crate) fn graphs(&self) -> Result<(u64, Graphs), Failure> {
+        let state = self.reading();
+        let found = match &*state {
+            State::Define(define) => Graphs { set: define.graphs()?.clone(), missing: Vec::new() },
+            State::Data(dataset) => dataset.graphs()?,
+            State::Closed => return Err(self.closed()),
+        };
+        Ok((self.generation(), found))
     }
 
     /// Changes attributes: in place where the header has room for it, in define mode if not.
@@ -244,6 +295,7 @@ impl Shared {
         let State::Define(define) = std::mem::replace(state, State::Closed) else {
             return Ok(());
         };
+        self.generation.fetch_add(1, Ordering::Relaxed);
         match define.enddef() {
             Ok(dataset) => {
                 *state = State::Data(Box::new(dataset));

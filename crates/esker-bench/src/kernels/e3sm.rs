@@ -104,8 +104,8 @@ pub enum MapError {
     /// The file cannot be read.
     #[error(transparent)]
     File(#[from] esker::Error),
-    /// It is a netCDF file, but not a map of this case.
-    #[error("{file} is not the decomposition map that the kernel needs: {what}")]
+    /// It is another file, or there is none.
+    #[error("{file} is not what the kernel needs: {what}")]
     Unlike {
         /// The file.
         file: String,

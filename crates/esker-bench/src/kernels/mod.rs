@@ -4,13 +4,17 @@
 
 mod blocks;
 mod btio;
+mod chombo;
 mod chunks;
 mod e3sm;
 mod flash;
 mod land;
 mod pandana;
 
+pub use chombo::BoxList;
 pub use e3sm::{Case, DecompositionMap, MapError};
+
+use std::path::Path;
 
 use thiserror::Error;
 
@@ -49,6 +53,22 @@ pub enum Kernel {
     /// Pandana: 108 one-dimensional variables of very different lengths, to which each rank
     /// appends its part, queued.
     Pandana,
+    /// Chombo's benchmark: three levels of small boxes of one component, each rank's along a curve, in lexicographic order in the file;
+    /// queued.
+    Chombo,
+    /// The same with an independent call for each box.
+    ChomboCalls,
+    /// Boxes of 32^3 cells and ten components, queued.
+    Chombo32,
+}
+
+/// What was recorded in a real run, for the kernels that need it.
+#[derive(Debug)]
+pub enum Recorded {
+    /// E3SM's decomposition maps.
+    Map(DecompositionMap),
+    /// The boxes of an AMR run.
+    Boxes(BoxList),
 }
 
 /// How large a kernel is made. What is not given is the kernel's own choice.
@@ -82,11 +102,16 @@ pub enum KernelError {
         "the kernel needs E3SM's decomposition map {0}; name its folder by --maps or ESKER_SHARED_DATA"
     )]
     NoMap(&'static str),
+    /// It needs a list of boxes that was not given.
+    #[error(
+        "the kernel needs the boxes of a run, {0}; name their folder by --maps or ESKER_SHARED_DATA"
+    )]
+    NoBoxes(&'static str),
 }
 
 impl Kernel {
     /// All, in the order in which they are shown.
-    pub const ALL: [Kernel; 14] = [
+    pub const ALL: [Kernel; 17] = [
         Kernel::Contiguous,
         Kernel::Strided,
         Kernel::StridedCalls,
@@ -101,6 +126,9 @@ impl Kernel {
         Kernel::Random50,
         Kernel::Random10,
         Kernel::Pandana,
+        Kernel::Chombo,
+        Kernel::ChomboCalls,
+        Kernel::Chombo32,
     ];
 
     /// The name by which users call it.
@@ -120,6 +148,9 @@ impl Kernel {
             Kernel::Random50 => "random-50",
             Kernel::Random10 => "random-10",
             Kernel::Pandana => "pandana",
+            Kernel::Chombo => "chombo",
+            Kernel::ChomboCalls => "chombo-calls",
+            Kernel::Chombo32 => "chombo-32",
         }
     }
 
@@ -137,16 +168,47 @@ impl Kernel {
         }
     }
 
-    /// What each of `ranks` ranks does. `map` is what [`case`](Self::case) asks for.
+    /// The recorded list of boxes that it needs.
+    fn boxes(self) -> Option<&'static str> {
+        match self {
+            Kernel::Chombo | Kernel::ChomboCalls => {
+                Some("amrex_cns_rt3d_256x256x512_bf4_mg16_eff0.97_boxes.json")
+            }
+            Kernel::Chombo32 => Some("amrex_cns_rt3d_256x256x512_bf8_mg32_eff0.7_boxes.json"),
+            _ => None,
+        }
+    }
+
+    /// Whether it needs what [`recorded`](Self::recorded) reads; its size is that of the record.
+    pub fn is_recorded(self) -> bool {
+        self.case().is_some() || self.boxes().is_some()
+    }
+
+    /// Reads what it needs from a folder with E3SM's maps; boxes are there or in the folder `amr` beside it.
+    pub fn recorded(self, folder: &Path) -> Result<Option<Recorded>, MapError> {
+        if let Some(case) = self.case() {
+            return Ok(Some(Recorded::Map(DecompositionMap::read(case, folder)?)));
+        }
+        let Some(name) = self.boxes() else { return Ok(None) };
+        let here = folder.join(name);
+        let path = if here.is_file() { here } else { folder.join("../amr").join(name) };
+        Ok(Some(Recorded::Boxes(BoxList::read(&path)?)))
+    }
+
+    /// What each of `ranks` ranks does. `recorded` is what [`recorded`](Self::recorded) reads.
     pub fn plan(
         self,
         ranks: usize,
         scale: &Scale,
-        map: Option<&DecompositionMap>,
+        recorded: Option<&Recorded>,
     ) -> Result<Plan, KernelError> {
-        let e3sm = |case: Case| match map {
-            Some(map) => Ok(e3sm::plan(case.output(), map, ranks, scale.records)),
-            None => Err(KernelError::NoMap(case.file_name())),
+        let e3sm = |case: Case| match recorded {
+            Some(Recorded::Map(map)) => Ok(e3sm::plan(case.output(), map, ranks, scale.records)),
+            _ => Err(KernelError::NoMap(case.file_name())),
+        };
+        let chombo = |components: u64, calls: Calls| match recorded {
+            Some(Recorded::Boxes(list)) => Ok(chombo::plan(list, ranks, scale, components, calls)),
+            _ => Err(KernelError::NoBoxes(self.boxes().unwrap_or_default())),
         };
         match self {
             Kernel::Contiguous => Ok(blocks::contiguous(ranks, scale)),
@@ -160,6 +222,9 @@ impl Kernel {
             Kernel::Random50 => Ok(blocks::tiles(ranks, scale, 50)),
             Kernel::Random10 => Ok(blocks::tiles(ranks, scale, 10)),
             Kernel::Pandana => Ok(pandana::plan(ranks, scale)),
+            Kernel::Chombo => chombo(1, Calls::Queued),
+            Kernel::ChomboCalls => chombo(1, Calls::Independent),
+            Kernel::Chombo32 => chombo(10, Calls::Queued),
             Kernel::E3smF => e3sm(Case::F),
             Kernel::E3smG => e3sm(Case::G),
             Kernel::E3smI => {

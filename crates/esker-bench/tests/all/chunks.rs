@@ -1,6 +1,6 @@
 //! Runs with chunks: shapes as in the paper, values that compress, HDF5 and netCDF-4 beside us.
 
-use esker_bench::kernels::{DecompositionMap, Kernel, Scale};
+use esker_bench::kernels::{Kernel, Scale};
 use esker_bench::plan::{Data, Element, Plan};
 use esker_bench::values::{Buffer, bits};
 use esker_bench::{Chunks, Options, Peer, Report, plan_file, run};
@@ -10,15 +10,15 @@ const MIB: u64 = 1 << 20;
 
 /// A kernel's plan with chunks; `None`, and a message, if it needs a map that is not here.
 fn chunked(kernel: Kernel, ranks: usize, scale: Scale) -> Option<Plan> {
-    let map = match (kernel.case(), esker_bench::maps_folder(None)) {
-        (Some(case), Some(folder)) => Some(DecompositionMap::read(case, &folder).unwrap()),
-        (Some(_), None) => {
+    let recorded = match esker_bench::maps_folder(None) {
+        Some(folder) => kernel.recorded(&folder).unwrap(),
+        None if kernel.is_recorded() => {
             skip!("E3SM's maps are not here (ESKER_SHARED_DATA names their folder)");
             return None;
         }
-        (None, _) => None,
+        None => None,
     };
-    let mut plan = kernel.plan(ranks, &scale, map.as_ref()).unwrap();
+    let mut plan = kernel.plan(ranks, &scale, recorded.as_ref()).unwrap();
     kernel.add_chunks(&mut plan, "shuffle deflate,6");
     Some(plan)
 }

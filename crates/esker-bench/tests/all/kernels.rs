@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use esker_bench::kernels::{DecompositionMap, Kernel, Scale};
+use esker_bench::kernels::{Kernel, Scale};
 use esker_bench::plan::{Calls, Plan};
 use esker_bench::{Reading, plan_file};
 use esker_testkit::skip;
@@ -21,13 +21,13 @@ fn plans(scale: Scale) -> Vec<(Kernel, usize, Plan)> {
     let folder = maps_folder();
     let mut plans = Vec::new();
     for kernel in Kernel::ALL {
-        let map = match (kernel.case(), &folder) {
-            (Some(case), Some(folder)) => Some(DecompositionMap::read(case, folder).unwrap()),
-            (Some(_), None) => continue,
-            (None, _) => None,
+        let recorded = match &folder {
+            Some(folder) => kernel.recorded(folder).unwrap(),
+            None if kernel.is_recorded() => continue,
+            None => None,
         };
         for ranks in RANKS {
-            plans.push((kernel, ranks, kernel.plan(ranks, &scale, map.as_ref()).unwrap()));
+            plans.push((kernel, ranks, kernel.plan(ranks, &scale, recorded.as_ref()).unwrap()));
         }
     }
     plans
@@ -82,9 +82,9 @@ fn a_blocking_step_has_one_request_of_the_same_variable_on_every_rank() {
 #[test]
 fn a_plan_has_about_the_bytes_that_were_asked_for() {
     for (kernel, ranks, plan) in plans(small()) {
-        let asked = match kernel.case() {
-            Some(_) => continue,
-            None => 3 << 20,
+        let asked = match kernel.is_recorded() {
+            true => continue,
+            false => 3 << 20,
         };
         let bytes = plan.bytes();
         // FLASH has at least a block of 24 variables on each rank, and up to two more.
@@ -108,8 +108,8 @@ fn a_plan_survives_its_file() {
 fn e3sm_has_the_variables_and_runs_of_the_model() {
     let Some(folder) = maps_folder() else { return };
     let plan = |kernel: Kernel, ranks| {
-        let map = DecompositionMap::read(kernel.case().unwrap(), &folder).unwrap();
-        kernel.plan(ranks, &Scale::default(), Some(&map)).unwrap()
+        let map = kernel.recorded(&folder).unwrap();
+        kernel.plan(ranks, &Scale::default(), map.as_ref()).unwrap()
     };
     let f = plan(Kernel::E3smF, 4);
     assert_eq!(f.vars.len(), 414);
@@ -185,5 +185,45 @@ fn one_plane_of_each_variable_is_read_by_one_rank() {
             }
         }
         assert!(readers.iter().all(|n| *n == 1), "{} on {ranks} ranks", kernel.name());
+    }
+}
+
+#[test]
+fn chombos_boxes_are_those_of_the_run_and_each_rank_has_a_piece_of_the_curve() {
+    let Some(folder) = maps_folder() else { return };
+    let plan = |kernel: Kernel, ranks: usize| {
+        let boxes = kernel.recorded(&folder).unwrap();
+        kernel.plan(ranks, &Scale::default(), boxes.as_ref()).unwrap()
+    };
+    for ranks in [1, 4] {
+        let queued = plan(Kernel::Chombo, ranks);
+        // The numbers of boxes that the record itself names.
+        let boxes = |var: usize| {
+            let of = |rank: &esker_bench::plan::RankPlan| {
+                let own = rank.steps[0].iter().filter(|request| request.var == var);
+                own.map(|request| rank.lists[request.list].len).sum::<usize>()
+            };
+            queued.ranks.iter().map(of).sum::<usize>()
+        };
+        assert_eq!([boxes(0), boxes(1), boxes(2)], [128, 211, 1006]);
+        assert_eq!(queued.inner_elements(&queued.vars[0]), 64 * 64 * 128);
+        let calls = plan(Kernel::ChomboCalls, ranks);
+        assert_eq!(calls.bytes(), queued.bytes());
+        assert_eq!(calls.ranks.iter().map(|rank| rank.steps[0].len()).sum::<usize>(), 1345);
+        let large = plan(Kernel::Chombo32, ranks);
+        assert_eq!(large.inner_elements(&large.vars[0]), 10 * 64 * 64 * 128);
+        if ranks > 1 {
+            // Nobody has more than a few boxes over a fair share, and on the finest level nobody's boxes are one run.
+            let fair = queued.bytes() / ranks as u64;
+            for rank in 0..ranks {
+                let own = queued.rank_bytes(rank);
+                assert!(own.abs_diff(fair) < fair / 10, "rank {rank}: {own} of {fair}");
+                let request = queued.ranks[rank].steps[0].iter().find(|r| r.var == 2).unwrap();
+                let list = &queued.ranks[rank].lists[request.list];
+                let gaps = (1..list.len)
+                    .filter(|at| list.starts[at - 1] + list.counts[at - 1] < list.starts[*at]);
+                assert!(gaps.count() > 10, "rank {rank}");
+            }
+        }
     }
 }

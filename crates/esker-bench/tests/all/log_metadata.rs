@@ -5,7 +5,7 @@ use std::sync::Arc;
 use esker::{
     CreateOptions, Dataset, DimId, DimLen, ExternalType, Layout, Requests, Selection, VarId,
 };
-use esker_bench::kernels::{DecompositionMap, Kernel, Scale};
+use esker_bench::kernels::{Kernel, Scale};
 use esker_bench::plan::{Element, Plan};
 use esker_comm::CommunicatorExt;
 use esker_testkit::skip;
@@ -83,11 +83,10 @@ fn require(kernel: Kernel) {
         skip!("there are no decomposition maps");
         return;
     };
-    let case = kernel.case().unwrap();
-    let map = DecompositionMap::read(case, &maps).unwrap();
+    let map = kernel.recorded(&maps).unwrap();
     for ranks in [4, 16] {
         let scale = Scale { records: Some(3), ..Scale::default() };
-        let plan = kernel.plan(ranks, &scale, Some(&map)).unwrap();
+        let plan = kernel.plan(ranks, &scale, map.as_ref()).unwrap();
         let steps = write(&plan, ranks);
         let first = &steps[0];
         println!(

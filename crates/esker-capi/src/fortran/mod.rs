@@ -6,6 +6,7 @@
 //! [`module`] has the procedures of the Fortran 90 module, whose arrays come with descriptors.
 
 mod descriptor;
+mod graphs;
 pub(crate) mod module;
 
 use std::ffi::{CStr, CString, c_char, c_int};
@@ -17,6 +18,7 @@ use crate::calls;
 use crate::transfer::Offset;
 
 pub(crate) use descriptor::Descriptor;
+pub(crate) use graphs::{GraphOwner, give_ids, graph_ids};
 
 /// Longer than any name or path that a function of C writes.
 const LONGEST: usize = 8192;

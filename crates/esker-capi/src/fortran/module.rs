@@ -9,6 +9,7 @@ use esker::MemoryType;
 
 use super::descriptor::{Values, columns, offsets};
 use super::exports::*;
+use super::graphs::{inq_edgeids, inq_graph, inq_graphids, inq_vertex, inq_vertexids};
 use super::*;
 use crate::codes::{NC_EINVAL, told};
 use crate::exports::*;
@@ -477,13 +478,13 @@ pub(crate) unsafe fn def_var_manydims(
 }
 
 /// A list of integers of the program, which may have gaps.
-struct Integers {
+pub(super) struct Integers {
     values: Values,
-    list: Vec<c_int>,
+    pub(super) list: Vec<c_int>,
 }
 
 impl Integers {
-    unsafe fn of(array: *const Descriptor) -> Integers {
+    pub(super) unsafe fn of(array: *const Descriptor) -> Integers {
         // SAFETY: the descriptor is of an array with one dimension.
         let values = unsafe { Values::array(array, 1, size_of::<c_int>()) };
         // SAFETY: the array is the program's.
@@ -500,7 +501,7 @@ impl Integers {
         self
     }
 
-    unsafe fn give(&self) {
+    pub(super) unsafe fn give(&self) {
         let bytes: Vec<u8> = self.list.iter().flat_map(|number| number.to_ne_bytes()).collect();
         // SAFETY: the array is the program's, which lets it be written.
         unsafe { self.values.unpack(&bytes) };

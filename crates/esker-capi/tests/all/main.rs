@@ -8,6 +8,7 @@ mod compilers;
 mod every_procedure;
 mod every_type;
 mod fortran;
+mod graphs;
 mod interface;
 mod launchers;
 mod layouts;

@@ -9,7 +9,7 @@ use esker_testkit::programs;
 use crate::compilers::mpis;
 use crate::place::Place;
 
-const PROGRAMS: [&str; 4] = ["every_function.c", "flexible.c", "questions.c", "graphs.c"];
+const PROGRAMS: [&str; 3] = ["every_function.c", "flexible.c", "questions.c"];
 
 /// Every data function writes and reads back what it wrote, and every other one answers.
 #[test]

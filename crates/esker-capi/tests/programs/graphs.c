@@ -1,6 +1,7 @@
 /* Graphs of variables: each rank defines its own level, and all have the same graph. */
 #include <mpi.h>
 #include <pnetcdf.h>
+#include <esker_pnetcdf.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -19,10 +19,11 @@ use crate::terminal::{Screen, json, say};
 #[command(after_help = "\
 Kernels: contiguous, strided, strided-calls (an independent call for each transfer), checkerboard,
 blocks3d, flash, btio, e3sm-f, e3sm-g, e3sm-i, random-100, random-50, random-10 (a checkerboard in
-which so many of a hundred are random and the rest zeros), pandana (108 one-dimensional variables);
+which so many of a hundred are random and the rest zeros), pandana (108 one-dimensional variables),
+chombo, chombo-calls (an independent call for each box) and chombo-32 (levels of boxes of an AMR run);
 all of these without a name. Each is written, read back and verified; files are compared with the
-peers' and removed. e3sm-f and e3sm-g need the model's decomposition maps (--maps); e3sm-i is
-synthetic.
+peers' and removed. e3sm-f and e3sm-g need the model's decomposition maps, and chombo's the
+boxes of a run (--maps); e3sm-i is synthetic.
 
 adjoint-wave and adjoint-ice are of another kind: adjoint runs of 32 steps (docs/adjoint.md) whose
 checkpoints go to disk raw, as floats, by zlib, zfp, sz and as auto chooses, with room for 1 to 32
@@ -108,7 +109,7 @@ pub(super) struct Arguments {
     /// Wait for the disk, and count that time
     #[arg(long)]
     sync: bool,
-    /// Directory of E3SM's decomposition maps
+    /// Directory of E3SM's decomposition maps; the boxes of AMR runs are there or in amr beside it
     #[arg(long, value_name = "DIR")]
     maps: Option<PathBuf>,
     /// Raw states that the adjoint kernels have room for

@@ -106,7 +106,81 @@ fn copies_keep_graphs_and_differences_are_found() {
         .unwrap();
     ds.graphs_mut().unwrap().detach("coarse", "rho").unwrap();
     ds.enddef().unwrap().close().unwrap();
-    assert_eq!(run(&["diff", "--ignore-attributes", "history", &first, &second]).code, Some(1));
+    let told = run(&["diff", "--ignore-attributes", "history", &first, &second]);
+    assert_eq!(told.code, Some(1));
+    // What changed is said, and nothing of the bytes or of the room that the old graph has left.
+    assert_eq!(
+        told.out.lines().filter(|line| !line.contains("note")).collect::<Vec<_>>(),
+        ["graph \"vertex coarse\": variables rho and variables none"],
+        "{}",
+        told.out
+    );
+    assert!(good(&["dump", "-h", &second]).contains("amr.spare"));
+    let slim = at("slim.nc");
+    good(&["copy", &second, &slim]);
+    assert!(!good(&["dump", "-h", &slim]).contains("spare"));
+    assert_eq!(good(&["graph", &slim, "--json"]), good(&["graph", &second, "--json"]));
+    assert_eq!(run(&["diff", "--ignore-attributes", "history", &second, &slim]).code, Some(0));
+}
+
+#[test]
+fn graphs_that_say_the_same_are_no_difference_whatever_their_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_string();
+    let (first, second) = (at("a.nc"), at("b.nc"));
+    with_graph(Path::new(&first));
+    let mut def = Dataset::create(Path::new(&second), CreateOptions::new()).unwrap();
+    let x = def.add_dim("x", DimLen::Fixed(3)).unwrap();
+    let set = def.graphs_mut().unwrap();
+    // In another order, with the link without direction from its other end, and changed and changed back.
+    set.add_graph("amr").unwrap();
+    set.add_edge("beside", 0.5, false).unwrap();
+    set.add_edge("refines", 2.0, true).unwrap();
+    for level in ["fine \"1\"", "coarse"] {
+        set.add_vertex(level).unwrap();
+        set.put_in("amr", level).unwrap();
+    }
+    set.connect("coarse", "beside", "fine \"1\"").unwrap();
+    set.connect("fine \"1\"", "refines", "coarse").unwrap();
+    set.put_attr(Of::Vertex("coarse"), "ratio", vec![2i32, 4]).unwrap();
+    let def = def.enddef().unwrap().redef();
+    let mut def = def.unwrap();
+    let rho = def.add_var("rho", ExternalType::Int, &[x]).unwrap();
+    def.graphs_mut().unwrap().attach("coarse", "rho").unwrap();
+    let mut ds = def.enddef().unwrap();
+    ds.put(rho, &Selection::all(), &[1, 2, 3]).unwrap();
+    ds.close().unwrap();
+    let told = run(&["diff", &first, &second]);
+    assert_eq!(told.code, Some(0), "{}", told.out);
+    // Chosen by name, the variable is its bytes.
+    assert_eq!(run(&["diff", "-v", "amr", &first, &second]).code, Some(1));
+    for (change, line) in [
+        ("edge", "graph \"edge refines\": directed, weight 2 and directed, weight 3"),
+        (
+            "link",
+            "graph \"link coarse – fine \"1\" by beside\": it is there in the first file only",
+        ),
+        ("attribute", "graph \"vertex coarse, attribute ratio\": int 2, 4 and int 2, 5"),
+    ] {
+        let third = at("c.nc");
+        std::fs::copy(&first, &third).unwrap();
+        let options = esker::OpenOptions::new().writable(true);
+        let mut def = Dataset::open_with(&third, options).unwrap().redef().unwrap();
+        let set = def.graphs_mut().unwrap();
+        match change {
+            "edge" => {
+                set.delete_edge("refines").unwrap();
+                set.add_edge("refines", 3.0, true).unwrap();
+                set.connect("fine \"1\"", "refines", "coarse").unwrap();
+            }
+            "link" => set.disconnect("coarse", "beside", "fine \"1\"").unwrap(),
+            _ => set.put_attr(Of::Vertex("coarse"), "ratio", vec![2i32, 5]).unwrap(),
+        }
+        def.enddef().unwrap().close().unwrap();
+        let told = run(&["diff", &first, &third]);
+        assert_eq!(told.code, Some(1), "{change}");
+        assert!(told.out.contains(line), "{change}: {}", told.out);
+    }
 }
 
 #[test]

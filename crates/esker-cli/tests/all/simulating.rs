@@ -131,3 +131,25 @@ fn messages_of_a_million_ranks_are_counted_by_each_road() {
     assert_eq!(wrong.code, Some(2));
     assert!(wrong.err.contains("nodes are no more than ranks"), "{}", wrong.err);
 }
+
+#[test]
+fn merging_by_shares_is_beside_the_tree_for_65536_ranks() {
+    let text = good(&["simulate", "definitions", "--json", "--ranks", "64k", "--per-rank", "4"]);
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["ranks"], 65_536);
+    let results = document["results"].as_array().unwrap();
+    let roads = |at: usize| results[at]["roads"].as_array().unwrap().clone();
+    // Every rank has objects of its own: the root of a tree holds them all, an owner a few times its own.
+    assert_eq!(results[0]["objects"], 4 * 65_536);
+    let [tree, straight, halving] = &roads(0)[..] else { panic!("{text}") };
+    assert_eq!(number(tree, "most_held"), f64::from(4 * 65_536));
+    assert!(number(straight, "most_held") < 64.0 && number(halving, "most_held") < 64.0, "{text}");
+    assert_eq!(number(halving, "rounds"), 16.0);
+    // All have the same ones: straight to their owners they come from everybody.
+    assert_eq!(results[2]["objects"], 4);
+    assert!(number(&roads(2)[1], "most_held") > 65_536.0, "{text}");
+    assert!(number(&roads(2)[2], "most_held") <= 12.0, "{text}");
+    let table = good(&["simulate", "definitions", "--ranks", "100"]);
+    assert_eq!(table.lines().filter(|line| line.contains("halving")).count(), 3, "{table}");
+    assert_eq!(run(&["simulate", "definitions", "--ranks", "2M"]).code, Some(2));
+}

@@ -18,9 +18,8 @@ impl Amr {
     ) -> Result<Vec<f64>> {
         let comm = self.ds.comm().clone();
         let checked = self.checked(component, level, region.as_ref());
-        let component = agree(&*comm, checked)?;
-        let cells = region.map_or(0, |region| region.volume());
-        let mut out = vec![f64::NAN; cells as usize];
+        let room = checked.and_then(|component| Ok((component, empty_grid(region.as_ref())?)));
+        let (component, mut out) = agree(&*comm, room)?;
         for coarse in 0..self.hierarchy.levels.len() {
             let wanted = region.filter(|_| coarse <= level);
             let ratio = self.hierarchy.ratio(coarse, level);
@@ -107,6 +106,17 @@ impl Amr {
         };
         Ok(self.ds.get_all(var, &selection)?)
     }
+}
+
+/// A grid of NaN for a region. A domain may have more cells than memory.
+fn empty_grid(region: Option<&Cells>) -> Result<Vec<f64>> {
+    let cells = region.map_or(0, Cells::volume);
+    let mut out = Vec::new();
+    usize::try_from(cells).ok().and_then(|cells| out.try_reserve_exact(cells).ok()).ok_or_else(
+        || ModelError::Asked(format!("there is no memory for {cells} cells: read fewer at once")),
+    )?;
+    out.resize(cells as usize, f64::NAN);
+    Ok(out)
 }
 
 /// Puts the values of coarse cells into the finer ones of a region that are in them.

@@ -63,16 +63,56 @@ pub(super) fn shares_of_boxes(boxes: &[Cells], ranks: usize) -> Vec<std::ops::Ra
     shares
 }
 
-/// Writes a plotfile into one dataset; every rank reads and writes some of the boxes. Collective.
+/// A hierarchy with its values, box by box: a plotfile, or what another program has.
+pub trait BoxSource {
+    /// What it has, the same on every rank.
+    fn hierarchy(&self) -> &Hierarchy;
+
+    /// Whether its numbers have 4 bytes.
+    fn is_single(&self) -> bool;
+
+    /// The values of a box: valid cells only, all components, x fastest, the component slowest.
+    fn read_box(&self, level: usize, number: usize) -> Result<Vec<f64>>;
+}
+
+impl BoxSource for Plotfile {
+    fn hierarchy(&self) -> &Hierarchy {
+        &self.hierarchy
+    }
+
+    fn is_single(&self) -> bool {
+        self.single
+    }
+
+    fn read_box(&self, level: usize, number: usize) -> Result<Vec<f64>> {
+        Plotfile::read_box(self, level, number)
+    }
+}
+
+/// A box of a source, if it has as many values as its cells and components say.
+fn whole_box(source: &dyn BoxSource, level: usize, number: usize) -> Result<Vec<f64>> {
+    let values = source.read_box(level, number)?;
+    let h = source.hierarchy();
+    let wanted = h.levels[level].boxes[number].volume().saturating_mul(h.names.len() as u64);
+    match values.len() as u64 == wanted {
+        true => Ok(values),
+        false => Err(ModelError::Asked(format!(
+            "level {level}, box {number}: {} values came for {wanted}",
+            values.len()
+        ))),
+    }
+}
+
+/// Writes a hierarchy into one dataset; every rank reads and writes some of the boxes. Collective.
 pub fn store(
     comm: Arc<dyn Communicator>,
-    source: &Plotfile,
+    source: &dyn BoxSource,
     path: &Path,
     options: CreateOptions,
 ) -> Result<()> {
-    let hierarchy = &source.hierarchy;
+    let hierarchy = source.hierarchy();
     let mut def = Dataset::create(path, options.version(Version::Cdf5).comm(comm.clone()))?;
-    let ty = if source.single { ExternalType::Float } else { ExternalType::Double };
+    let ty = if source.is_single() { ExternalType::Float } else { ExternalType::Double };
     let defined = define(&mut def, hierarchy, ty);
     let vars = agree(&*comm, defined)?;
     let mut ds = def.enddef()?;
@@ -104,7 +144,7 @@ pub fn store(
         }
         for turn in 0..comm.max_u64(turns.len() as u64)? as usize {
             let boxes = turns.get(turn).cloned().unwrap_or(0..0);
-            let read = boxes.clone().map(|at| source.read_box(number, at));
+            let read = boxes.clone().map(|at| whole_box(source, number, at));
             let read: Result<Vec<Vec<f64>>> = read.collect();
             let data = agree(&*comm, read)?.concat();
             let selection = match data.is_empty() {

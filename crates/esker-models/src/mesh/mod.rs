@@ -7,6 +7,7 @@
 //!   fields read and written through it in one collective call.
 
 mod convert;
+mod field;
 mod hilbert;
 mod labels;
 mod part;
@@ -14,6 +15,7 @@ mod topology;
 mod write;
 
 pub use convert::{Convention, Converted, convention_of, convert};
+pub use field::FieldSlab;
 pub use hilbert::hilbert_key;
 pub use labels::{Cut, labels};
 pub use part::{LocalTable, Part};

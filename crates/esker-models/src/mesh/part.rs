@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use esker::{Dataset, Native, Selection, VarId};
+use esker::Dataset;
 use esker_comm::Communicator;
 
-use super::labels::{Cut, labels, range, runs};
+use super::labels::{Cut, labels};
 use super::topology::{Location, Topology};
 use crate::error::{ModelError, Result, agree};
 use crate::relation::Relation;
@@ -172,20 +172,30 @@ impl Part {
         self.local.get(&global).copied()
     }
 
-    /// The rows of a relation whose rows are these elements, for own ones and halo, in local numbers: of this part if
-    /// the relation leads to the same elements and it has them, else of the order of appearance. Collective.
-    pub fn table(&self, comm: &dyn Communicator, relation: &Relation) -> Result<LocalTable> {
-        let checked = match relation.rows == self.count {
+    /// The rows of a relation whose rows are these elements, for own ones and halo, in local numbers: those of `numbered`, a
+    /// part of the elements that the relation leads to (this one for `face_face`, [`Part::of_neighbours`] for `face_node`); what it has not follows,
+    /// and all of it without one, in the order of appearance. Collective.
+    pub fn table(
+        &self,
+        comm: &dyn Communicator,
+        relation: &Relation,
+        numbered: Option<&Part>,
+    ) -> Result<LocalTable> {
+        let columns = numbered.map_or(relation.columns, |part| part.count);
+        let checked = match relation.rows == self.count && relation.columns == columns {
             true => Ok(()),
             false => {
-                let (rows, count) = (relation.rows, self.count);
-                Err(ModelError::Asked(format!("a relation of {rows} rows for {count} elements")))
+                let (rows, count, to) = (relation.rows, self.count, relation.columns);
+                Err(ModelError::Asked(format!(
+                    "a relation of {rows} rows to {to} elements, for {count} elements and numbers of {columns}"
+                )))
             }
         };
         agree(comm, checked)?;
         let rows = relation.fetch(comm, &self.globals())?;
-        let mut globals: Vec<u64> = Vec::new();
-        let mut numbers: HashMap<u64, usize> = HashMap::new();
+        let mut globals = numbered.map_or_else(Vec::new, Part::globals);
+        let mut numbers: HashMap<u64, usize> =
+            globals.iter().enumerate().map(|(at, number)| (*number, at)).collect();
         let mut indices = Vec::with_capacity(rows.indices.len());
         for index in &rows.indices {
             let next = globals.len();
@@ -196,63 +206,6 @@ impl Part {
             indices.push(local);
         }
         Ok(LocalTable { offsets: rows.offsets, indices, globals })
-    }
-
-    /// Reads a field through the part: for each index of the dimensions before the mesh's the own elements, then the halo,
-    /// in local numbers; dimensions behind the mesh's are whole. `before` is the index of the dimensions before. One collective call.
-    pub fn read<T: Native + Default>(
-        &self,
-        ds: &mut Dataset,
-        var: VarId,
-        place: usize,
-        before: &[u64],
-    ) -> Result<Vec<T>> {
-        let comm = ds.comm().clone();
-        let globals = self.globals();
-        let inner = field_inner(ds, var, place, before, self.count);
-        let inner = agree(&*comm, inner)?;
-        let mut order: Vec<usize> = (0..globals.len()).collect();
-        order.sort_unstable_by_key(|at| globals[*at]);
-        let sorted: Vec<u64> = order.iter().map(|at| globals[*at]).collect();
-        let selection = selection(&sorted, before, &inner);
-        let values: Vec<T> = ds.get_all(var, &selection)?;
-        let each = inner.iter().product::<u64>() as usize;
-        let mut out = vec![T::default(); values.len()];
-        for (from, at) in order.iter().enumerate() {
-            out[at * each..(at + 1) * each]
-                .copy_from_slice(&values[from * each..(from + 1) * each]);
-        }
-        Ok(out)
-    }
-
-    /// Writes own elements of a field through the part; values of the halo, if they are given, are not written. One
-    /// collective call.
-    pub fn write<T: Native + Default>(
-        &self,
-        ds: &mut Dataset,
-        var: VarId,
-        place: usize,
-        before: &[u64],
-        values: &[T],
-    ) -> Result<()> {
-        let comm = ds.comm().clone();
-        let inner = field_inner(ds, var, place, before, self.count).and_then(|inner| {
-            let each = inner.iter().product::<u64>() as usize;
-            let lengths = [self.own.len() * each, self.len() * each];
-            match lengths.contains(&values.len()) {
-                true => Ok(inner),
-                false => Err(ModelError::Asked(format!(
-                    "{} values for {} own elements and a halo of {}, {each} each",
-                    values.len(),
-                    self.own.len(),
-                    self.halo.len()
-                ))),
-            }
-        });
-        let inner = agree(&*comm, inner)?;
-        let each = inner.iter().product::<u64>() as usize;
-        let selection = selection(&self.own, before, &inner);
-        Ok(ds.put_all(var, &selection, &values[..self.own.len() * each])?)
     }
 
     /// Gives the halo the values that its owners have: `values` has `each` for every local number. Collective.
@@ -295,7 +248,7 @@ impl Part {
         relation: &Relation,
         location: Location,
     ) -> Result<Part> {
-        let table = self.table(comm, relation)?;
+        let table = self.table(comm, relation, None)?;
         let own_end = table.offsets.get(self.own.len()).copied().unwrap_or(0) as usize;
         let mut mine: Vec<u64> =
             table.indices[..own_end].iter().map(|local| table.globals[*local]).collect();
@@ -364,47 +317,4 @@ fn owners(
     let all: Vec<u64> = answers.into_iter().flat_map(|(_, labels)| labels).collect();
     let of = |number: &u64| sorted.binary_search(number).ok().and_then(|at| all.get(at).copied());
     Ok(wanted.iter().map(|number| of(number).map_or(usize::MAX, |label| label as usize)).collect())
-}
-
-/// The lengths of the dimensions behind the mesh's.
-fn field_inner(
-    ds: &Dataset,
-    var: VarId,
-    place: usize,
-    before: &[u64],
-    count: u64,
-) -> Result<Vec<u64>> {
-    let shape = ds.shape(var)?;
-    if before.len() != place || shape.get(place) != Some(&count) {
-        let name = &ds.variable(var)?.name;
-        let what = format!(
-            "its shape is {shape:?}; dimension {place} is not the {count} elements of the mesh, or \
-             {} indices before it were given",
-            before.len()
-        );
-        return Err(ModelError::stored(ds.path(), format!("variable \"{name}\""), what));
-    }
-    Ok(shape[place + 1..].to_vec())
-}
-
-/// Elements in rising order, at an index of the dimensions before, whole behind.
-fn selection(sorted: &[u64], before: &[u64], inner: &[u64]) -> Selection {
-    let (starts, counts) = runs(sorted);
-    match &starts[..] {
-        [] => Selection::none(),
-        [start] if before.is_empty() && inner.is_empty() => range(&(*start..*start + counts[0])),
-        _ => {
-            let rank = before.len() + 1 + inner.len();
-            let (mut all_starts, mut all_counts) = (Vec::new(), Vec::new());
-            for (start, count) in starts.iter().zip(&counts) {
-                all_starts.extend(before);
-                all_starts.push(*start);
-                all_starts.extend(inner.iter().map(|_| 0));
-                all_counts.extend(before.iter().map(|_| 1));
-                all_counts.push(*count);
-                all_counts.extend(inner);
-            }
-            Selection::list(rank, all_starts, all_counts)
-        }
-    }
 }

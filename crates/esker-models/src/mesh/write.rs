@@ -1,5 +1,7 @@
 //! A mesh to a UGRID file: every rank writes its share.
 
+mod companions;
+
 use esker::{CreateOptions, Dataset, Define, DimId, DimLen, ExternalType, Owner, Selection, VarId};
 
 use super::topology::{Connectivity, Location};
@@ -153,7 +155,8 @@ fn define(source: &Dataset, def: &mut Define, shared: &Shared, widths: &[u64]) -
             def.put_attr(topology, &format!("{word}_dimension"), name.as_str())?;
         }
     }
-    let (fields, left) = define_fields(source, def, shared, &dims, &coordinates)?;
+    let (mut fields, mut left) = define_fields(source, def, shared, &dims, &coordinates)?;
+    companions::define(source, def, &mut fields, &mut left)?;
     for attr in &source.schema().attrs {
         if &*attr.name != "Conventions" {
             def.put_attr(Owner::Global, &attr.name, attr.values.clone())?;

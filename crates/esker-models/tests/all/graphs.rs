@@ -14,7 +14,7 @@ use proptest::{prop_assert_eq, proptest};
 use tempfile::tempdir;
 
 /// What a set is, without any order.
-type Plain = (
+pub(crate) type Plain = (
     BTreeMap<String, BTreeSet<String>>,
     BTreeMap<String, (u64, bool)>,
     BTreeMap<String, BTreeSet<String>>,
@@ -42,12 +42,12 @@ fn plain(set: &GraphSet) -> Plain {
 
 /// A vertex, what it has and where it is.
 #[derive(Debug, Clone)]
-struct Item {
-    vertex: u8,
-    graphs: Vec<u8>,
-    vars: Vec<u8>,
+pub(crate) struct Item {
+    pub(crate) vertex: u8,
+    pub(crate) graphs: Vec<u8>,
+    pub(crate) vars: Vec<u8>,
     /// Edge and neighbour. Edges of even number have a direction.
-    links: Vec<(u8, u8)>,
+    pub(crate) links: Vec<(u8, u8)>,
 }
 
 fn item() -> impl Strategy<Value = Item> {
@@ -93,57 +93,97 @@ fn define(set: &mut GraphSet, item: &Item) {
     }
 }
 
-/// Creates a file in which rank r defines every item whose place is r modulo the ranks, and the
-/// variables of it; what the file then has.
+/// Defines the items whose place is this rank's modulo the ranks, and the variables of them.
+fn define_own(def: &mut Define, items: &[Item], (rank, size): (usize, usize)) -> Result<()> {
+    let x = match def.schema().dim("x") {
+        Some(x) => x,
+        None => def.add_dim("x", DimLen::Fixed(3))?,
+    };
+    for (_, item) in items.iter().enumerate().filter(|(at, _)| at % size == rank) {
+        for var in &item.vars {
+            let name = format!("var{var}");
+            if def.schema().var(&name).is_none() {
+                def.add_var(&name, ExternalType::Int, &[x])?;
+            }
+        }
+        define(def.graphs_mut()?, item);
+    }
+    Ok(())
+}
+
+/// Gives every variable its values. Collective.
+fn put_values(ds: &mut Dataset) -> Result<()> {
+    let is_first = ds.comm().rank() == 0;
+    for var in 0..6 {
+        if let Ok(id) = ds.var(&format!("var{var}")) {
+            let part = if is_first { Selection::all() } else { Selection::none() };
+            let values: &[i32] = if is_first { &[var, var + 1, var + 2] } else { &[] };
+            ds.put_all(id, &part, values)?;
+        }
+    }
+    Ok(())
+}
+
+/// Creates a file in which rank r defines every item whose place is r modulo the ranks. Collective.
+pub(crate) fn create_on(
+    comm: Arc<dyn Communicator>,
+    path: &Path,
+    items: &[Item],
+    options: CreateOptions,
+) -> Result<()> {
+    let place = (comm.rank(), comm.size());
+    let mut def = Dataset::create(path, options.comm(comm))?;
+    define_own(&mut def, items, place)?;
+    let mut ds = def.enddef()?;
+    put_values(&mut ds)?;
+    ds.close()
+}
+
+/// Adds items to a file, each rank its own; `all` is what it has then. Collective.
+pub(crate) fn redefine_on(
+    comm: Arc<dyn Communicator>,
+    path: &Path,
+    more: &[Item],
+    all: &[Item],
+) -> Result<()> {
+    let place = (comm.rank(), comm.size());
+    let ds = Dataset::open_with(path, OpenOptions::new().comm(comm).writable(true))?;
+    let mut def = ds.redef()?;
+    define_own(&mut def, more, place)?;
+    let mut ds = def.enddef()?;
+    put_values(&mut ds)?;
+    assert_eq!(plain(&ds.graphs()?.set), whole(all));
+    ds.close()
+}
+
 fn create(path: &Path, ranks: usize, items: &[Item], options: &(dyn Fn() -> CreateOptions + Sync)) {
-    let outcomes = launch(ranks, |comm| -> Result<()> {
-        let (rank, size) = (comm.rank(), comm.size());
-        let mut def = Dataset::create(path, options().comm(comm))?;
-        let x = def.add_dim("x", DimLen::Fixed(3))?;
-        let mine = items.iter().enumerate().filter(|(at, _)| at % size == rank).map(|(_, i)| i);
-        for item in mine {
-            for var in &item.vars {
-                let name = format!("var{var}");
-                if def.schema().var(&name).is_none() {
-                    def.add_var(&name, ExternalType::Int, &[x])?;
-                }
-            }
-            define(def.graphs_mut()?, item);
-        }
-        let mut ds = def.enddef()?;
-        for var in 0..6 {
-            if let Ok(id) = ds.var(&format!("var{var}")) {
-                let all = Selection::all();
-                let part = if rank == 0 { all } else { Selection::none() };
-                let values: &[i32] = if rank == 0 { &[var, var + 1, var + 2] } else { &[] };
-                ds.put_all(id, &part, values)?;
-            }
-        }
-        ds.close()
-    });
+    let outcomes = launch(ranks, |comm| create_on(comm, path, items, options()));
     outcomes.into_iter().for_each(|outcome| outcome.unwrap());
 }
 
-/// What the file has, on any number of ranks, and that every variable has its values.
-fn read(path: &Path, ranks: usize) -> Plain {
-    let mut read = launch(ranks, |comm| {
-        let ds = Dataset::open_with(path, OpenOptions::new().comm(comm)).unwrap();
-        let graphs = ds.graphs().unwrap();
-        assert!(graphs.missing.is_empty(), "{:?}", graphs.missing);
-        for var in 0..6 {
-            if let Ok(id) = ds.var(&format!("var{var}")) {
-                let values: Vec<i32> = ds.get(id, &Selection::all()).unwrap();
-                assert_eq!(values, [var, var + 1, var + 2]);
-            }
+/// What the file has, and that every variable has its values. Collective.
+pub(crate) fn read_on(comm: Arc<dyn Communicator>, path: &Path) -> Plain {
+    let ds = Dataset::open_with(path, OpenOptions::new().comm(comm)).unwrap();
+    let graphs = ds.graphs().unwrap();
+    assert!(graphs.missing.is_empty(), "{:?}", graphs.missing);
+    for var in 0..6 {
+        if let Ok(id) = ds.var(&format!("var{var}")) {
+            let values: Vec<i32> = ds.get(id, &Selection::all()).unwrap();
+            assert_eq!(values, [var, var + 1, var + 2]);
         }
-        plain(&graphs.set)
-    });
+    }
+    plain(&graphs.set)
+}
+
+/// The same on any number of ranks.
+fn read(path: &Path, ranks: usize) -> Plain {
+    let mut read = launch(ranks, |comm| read_on(comm, path));
     let first = read.remove(0);
     assert!(read.iter().all(|other| *other == first));
     first
 }
 
-fn whole(items: &[Item]) -> Plain {
+pub(crate) fn whole(items: &[Item]) -> Plain {
     let mut set = GraphSet::default();
     items.iter().for_each(|item| define(&mut set, item));
     plain(&set)
@@ -184,31 +224,7 @@ proptest! {
         let mut items = first.clone();
         for more in [&second, &third] {
             items.extend(more.iter().cloned());
-            let outcomes = launch(ranks, |comm| -> Result<()> {
-                let (rank, size) = (comm.rank(), comm.size());
-                let ds = Dataset::open_with(&path, OpenOptions::new().comm(comm).writable(true))?;
-                let mut def = ds.redef()?;
-                let x = def.schema().dim("x").unwrap();
-                for (_, item) in more.iter().enumerate().filter(|(at, _)| at % size == rank) {
-                    for var in &item.vars {
-                        let name = format!("var{var}");
-                        if def.schema().var(&name).is_none() {
-                            def.add_var(&name, ExternalType::Int, &[x])?;
-                        }
-                    }
-                    define(def.graphs_mut()?, item);
-                }
-                let mut ds = def.enddef()?;
-                for var in 0..6 {
-                    if let Ok(id) = ds.var(&format!("var{var}")) {
-                        let part = if rank == 0 { Selection::all() } else { Selection::none() };
-                        let values: &[i32] = if rank == 0 { &[var, var + 1, var + 2] } else { &[] };
-                        ds.put_all(id, &part, values)?;
-                    }
-                }
-                assert_eq!(plain(&ds.graphs()?.set), whole(&items));
-                ds.close()
-            });
+            let outcomes = launch(ranks, |comm| redefine_on(comm, &path, more, &items));
             outcomes.into_iter().for_each(|outcome| outcome.unwrap());
             prop_assert_eq!(read(&path, 2), whole(&items));
         }

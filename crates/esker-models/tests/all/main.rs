@@ -4,5 +4,6 @@
 mod amr;
 mod faults;
 mod graphs;
+mod graphs_mpi;
 mod mesh;
 mod relations;

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use esker::{CreateOptions, Dataset, DimLen, ExternalType, OpenOptions, Selection, launch};
-use esker_models::mesh::{Convention, Cut, Location, Part, convert, topologies};
+use esker::{
+    CreateOptions, Dataset, DimLen, ExternalType, MemoryType, OpenOptions, Selection, launch,
+};
+use esker_models::mesh::{Convention, Cut, FieldSlab, Location, Part, convert, topologies};
 use esker_testkit::{data, programs, python};
 
 /// Real meshes as classic files, with their names; those in netCDF-4 go through nccopy.
@@ -134,7 +136,7 @@ fn parts_reassemble_and_their_halos_are_the_neighbours() {
                 let mesh = topologies(&ds).unwrap().remove(0);
                 let part = Part::new(&mut ds, &mesh, Location::Face, cut, layers, None).unwrap();
                 let face_node = mesh.relation(&mut ds, Location::Face, Location::Node).unwrap();
-                let table = part.table(&*comm, &face_node).unwrap();
+                let table = part.table(&*comm, &face_node, None).unwrap();
                 for (at, face) in part.globals().iter().enumerate() {
                     let nodes = table.row(at).iter().map(|n| table.globals[*n]);
                     assert_eq!(nodes.collect::<Vec<_>>(), rows[*face as usize]);
@@ -215,6 +217,94 @@ fn fields_are_written_through_parts_and_shared_nodes_once() {
         let h: Vec<f32> = ds.get(ds.var("h").unwrap(), &Selection::all()).unwrap();
         assert_eq!(h, (0..36).map(|n| n as f32 * 0.5).collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn ranges_of_a_fields_other_dimensions_are_read_and_written_in_their_order() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("m.nc");
+    for ranks in [1, 3] {
+        squares(&path, 5, 0);
+        launch(ranks, |comm| {
+            let options = OpenOptions::new().comm(comm.clone()).writable(true);
+            let mut ds = Dataset::open_with(&path, options).unwrap();
+            let mesh = topologies(&ds).unwrap().remove(0);
+            let part = Part::new(&mut ds, &mesh, Location::Face, &Cut::Hilbert, 1, None).unwrap();
+            let var = ds.var("t").unwrap();
+            let floats = |bytes: &[u8]| -> Vec<f64> {
+                bytes.as_chunks::<8>().0.iter().map(|b| f64::from_ne_bytes(*b)).collect()
+            };
+            for (records, levels) in [(0..3, 0..2), (1..3, 1..2), (2..2, 0..2), (1..2, 0..2)] {
+                let ranges = vec![records.clone(), 0..0, levels.clone()];
+                let slab = FieldSlab { var, place: 1, ranges };
+                let read = part.read_bytes(&mut ds, &slab, MemoryType::F64).unwrap();
+                let mut expected = Vec::new();
+                for record in records {
+                    for face in part.globals() {
+                        let value = |level| 1000.0 * record as f64 + (2 * face + level) as f64;
+                        expected.extend(levels.clone().map(value));
+                    }
+                }
+                assert_eq!(floats(&read), expected);
+            }
+            // Two records of one level, with values of the halo that nobody may see in the file.
+            let slab = FieldSlab { var, place: 1, ranges: vec![1..3, 0..0, 1..2] };
+            let value = |record: u64, at: usize| match part.own.get(at) {
+                Some(face) => -((100 * record + face) as f64),
+                None => f64::NAN,
+            };
+            let values = (1..3).flat_map(|r| (0..part.len()).map(move |at| value(r, at)));
+            let bytes: Vec<u8> = values.flat_map(f64::to_ne_bytes).collect();
+            part.write_bytes(&mut ds, &slab, (&bytes, MemoryType::F64)).unwrap();
+            let wrong = FieldSlab { var, place: 1, ranges: vec![1..3, 0..0] };
+            let told = part.read_bytes(&mut ds, &wrong, MemoryType::F64).unwrap_err().to_string();
+            assert!(told.contains("\"t\": its shape is [3, 26, 2]"), "{told}");
+            let endless = FieldSlab { var, place: 1, ranges: vec![0..u64::MAX, 0..0, 0..2] };
+            let told = part.read_bytes(&mut ds, &endless, MemoryType::F64).unwrap_err().to_string();
+            assert!(told.contains("no memory"), "{told}");
+            ds.close().unwrap();
+        });
+        let ds = Dataset::open(&path).unwrap();
+        let t: Vec<f64> = ds.get(ds.var("t").unwrap(), &Selection::all()).unwrap();
+        for (at, value) in t.iter().enumerate() {
+            let (record, face, level) = (at / 52, at / 2 % 26, at % 2);
+            let expected = match (record, level) {
+                (1.., 1) => -((100 * record + face) as f64),
+                _ => 1000.0 * record as f64 + (2 * face + level) as f64,
+            };
+            assert_eq!(*value, expected, "record {record}, face {face}, level {level}");
+        }
+    }
+}
+
+#[test]
+fn rows_of_neighbours_are_in_the_numbers_of_the_part_that_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("m.nc");
+    squares(&path, 5, 1);
+    launch(3, |comm| {
+        let mut ds = Dataset::open_with(&path, OpenOptions::new().comm(comm.clone())).unwrap();
+        let mesh = topologies(&ds).unwrap().remove(0);
+        let part = Part::new(&mut ds, &mesh, Location::Face, &Cut::Hilbert, 1, None).unwrap();
+        let beside = mesh.relation(&mut ds, Location::Face, Location::Face).unwrap();
+        let nodes = mesh.relation(&mut ds, Location::Face, Location::Node).unwrap();
+        let of_nodes = part.of_neighbours(&*comm, &nodes, Location::Node).unwrap();
+        for (relation, numbered) in [(&beside, &part), (&nodes, &of_nodes)] {
+            let table = part.table(&*comm, relation, Some(numbered)).unwrap();
+            assert_eq!(table.globals[..numbered.len()], numbered.globals());
+            let rows = relation.fetch(&*comm, &part.globals()).unwrap();
+            for at in 0..part.len() {
+                let named: Vec<u64> = table.row(at).iter().map(|n| table.globals[*n]).collect();
+                assert_eq!(named, rows.row(at));
+                // What the part has is called by its number there, also neighbours of its own elements.
+                if at < part.own.len() {
+                    assert!(table.row(at).iter().all(|n| *n < numbered.len()));
+                }
+            }
+        }
+        let told = part.table(&*comm, &beside, Some(&of_nodes)).unwrap_err().to_string();
+        assert!(told.contains("numbers of 36"), "{told}");
+    });
 }
 
 #[test]

@@ -18,11 +18,14 @@ Writing, in any order of definitions and data::
 
 With MPI, ``esker.create("run.nc", comm=MPI.COMM_WORLD)``; with xarray, ``xarray.open_dataset("run.nc",
 engine="esker")`` and, after ``import esker.xarray``, ``ds.esker.to_netcdf("new.nc", format="cdf5")``.
-The guide is docs/python.md.
+``ds.create_graph`` says which variables belong together; :mod:`esker.mesh`, :mod:`esker.amr` and :mod:`esker.relation` know what
+they mean. The guide is docs/python.md.
 """
 
+from . import amr, mesh, relation
 from ._dataset import Dataset, Dimension, create, open
 from ._esker import Token, __version__, is_dataset, mpi_library
+from ._graphs import Edge, Graph, Vertex
 from ._progress import progress_bar
 from ._tools import Check, Finding, References, check, convert, recover, refs, replay
 from ._variable import Variable
@@ -32,23 +35,29 @@ __all__ = [
     "Check",
     "Dataset",
     "Dimension",
+    "Edge",
     "Finding",
     "FormatError",
+    "Graph",
     "MissingName",
     "RangeError",
     "RankError",
     "References",
     "Token",
     "Variable",
+    "Vertex",
     "__version__",
+    "amr",
     "check",
     "convert",
     "create",
     "is_dataset",
+    "mesh",
     "mpi_library",
     "open",
     "progress_bar",
     "recover",
     "refs",
+    "relation",
     "replay",
 ]

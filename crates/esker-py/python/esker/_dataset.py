@@ -11,6 +11,7 @@ import numpy as np
 
 from . import _esker
 from ._attributes import Attributes
+from ._graphs import Graph, Graphs
 from ._layout import Filter, chunk_lengths, filters_text
 from ._variable import Variable
 from .errors import MissingName
@@ -113,6 +114,8 @@ class Dataset:
         self._unfinished: list[tuple[np.ndarray, Any, np.ndarray]] = []
         if handle.size == 1:
             weakref.finalize(self, _close_forgotten, handle)
+        # The graphs as they were read last, and of which definitions.
+        self._graph_set: Any = None
         #: Whether variables give masked arrays.
         self.masked = masked
 
@@ -152,6 +155,11 @@ class Dataset:
     def variables(self) -> Mapping[str, Variable]:
         """The variables by name; ``ds["t"]`` is ``ds.variables["t"]``."""
         return Variables(self)
+
+    @property
+    def graphs(self) -> Mapping[str, Graph]:
+        """The graphs of variables by name."""
+        return Graphs(self)
 
     @property
     def attrs(self) -> Attributes:
@@ -294,6 +302,14 @@ class Dataset:
         if data is not None:
             variable[...] = data
         return variable
+
+    def create_graph(self, name: str, *, attrs: Mapping[str, Any] | None = None) -> Graph:
+        """Defines a graph of variables (docs/models.md): ``g.create_vertex("fine", ["density"])``, ``g.create_edge``, ``g.connect``."""
+        _esker.graph_act(self._handle, "add_graph", [name])
+        graph = Graph(self, name)
+        for key, value in (attrs or {}).items():
+            graph.attrs[key] = value
+        return graph
 
     def create_decomposition(self, dims: Sequence[str] | str, starts: Any, counts: Any) -> int:
         """Defines a decomposition map: what this rank has of dimensions (none unlimited), slowest first.

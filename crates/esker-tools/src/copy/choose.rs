@@ -3,6 +3,7 @@
 use esker::{
     Dataset, DimId, DimLen, Dimension, Error, ExternalType, Schema, SchemaError, VarId, Variable,
 };
+use esker_format::graph::is_spare;
 use esker_format::name::normalise;
 
 use super::{CopyError, CopyOptions};
@@ -144,7 +145,9 @@ fn variables(source: &Dataset, options: &CopyOptions) -> Result<Vec<bool>, CopyE
             CopyError::NoSuchVariable { path, name: name.clone(), hint }
         })
     };
-    let mut keep = vec![options.variables.is_empty(); schema.vars.len()];
+    // Room that a changed graph has left is nothing that anybody wants, unless it is named.
+    let is_wanted = |var: &Variable| options.variables.is_empty() && !is_spare(var);
+    let mut keep: Vec<bool> = schema.vars.iter().map(is_wanted).collect();
     for name in &options.variables {
         keep[find(name)?.0] = true;
     }

@@ -25,6 +25,7 @@
 
 mod arrays;
 mod compare;
+mod graphs;
 mod report;
 mod structure;
 mod values;

@@ -61,6 +61,8 @@ pub enum Aspect {
     Type,
     /// A variable's dimensions.
     Dimensions,
+    /// A graph of variables, or a vertex, edge or link in graphs.
+    Graph,
 }
 
 impl Aspect {
@@ -74,6 +76,7 @@ impl Aspect {
             Aspect::Variable => "variable",
             Aspect::Type => "type of variable",
             Aspect::Dimensions => "dimensions of variable",
+            Aspect::Graph => "graph",
         }
     }
 }

@@ -7,7 +7,7 @@ use esker_format::chunked::{FILTERS, SHAPE};
 use esker_format::{Named, NamedList, name::normalise};
 
 use super::report::{Aspect, Difference, Report};
-use super::{DiffError, DiffOptions};
+use super::{DiffError, DiffOptions, graphs};
 
 /// A variable of both files whose values can be compared.
 #[derive(Debug, Clone)]
@@ -34,15 +34,20 @@ pub(super) fn compare(
         }
     }
     let chosen = chosen(a, b, options)?;
+    // Of all variables; one that is chosen is compared as any other.
+    let by_meaning = chosen.is_none() && graphs::compare(a, b, report);
     if chosen.is_none() {
-        dimensions(a, b, report);
+        dimensions(a, b, by_meaning, report);
         let ignored = &options.ignore_attributes;
         attributes(&x.attrs, &y.attrs, None, ignored, report);
         order("variables", &x.vars, &y.vars, report);
     }
-    let wanted = |name: &str| chosen.as_ref().is_none_or(|c| c.contains(name));
+    let wanted = |var: &Variable| match &chosen {
+        Some(chosen) => chosen.contains(&*var.name),
+        None => !(by_meaning && graphs::is_of_graphs(var)),
+    };
     let mut pairs = Vec::new();
-    for (number, var) in x.vars.iter().enumerate().filter(|(_, v)| wanted(&v.name)) {
+    for (number, var) in x.vars.iter().enumerate().filter(|(_, v)| wanted(v)) {
         match y.vars.position(&var.name) {
             Some(other) => {
                 let ids = (VarId(number), VarId(other));
@@ -51,7 +56,7 @@ pub(super) fn compare(
             None => report.only(Aspect::Variable, &var.name, Some(describe(a, var)), None),
         }
     }
-    for var in y.vars.iter().filter(|v| wanted(&v.name) && x.vars.get(&v.name).is_none()) {
+    for var in y.vars.iter().filter(|v| wanted(v) && x.vars.get(&v.name).is_none()) {
         report.only(Aspect::Variable, &var.name, None, Some(describe(b, var)));
     }
     let differs = |pair: &&Pair| {
@@ -89,20 +94,26 @@ fn chosen(
     Ok(Some(chosen))
 }
 
-fn dimensions(a: &Dataset, b: &Dataset, report: &mut Report) {
+fn dimensions(a: &Dataset, b: &Dataset, by_meaning: bool, report: &mut Report) {
     let length = |ds: &Dataset, dim: &Dimension| match dim.len {
         DimLen::Fixed(len) => len.to_string(),
         DimLen::Unlimited => format!("unlimited ({})", ds.numrecs()),
     };
     let (x, y) = (&a.schema().dims, &b.schema().dims);
-    for dim in x {
+    let [of_x, of_y] = [a, b].map(|ds| match by_meaning {
+        true => graphs::their_dimensions(ds.schema()),
+        false => Vec::new(),
+    });
+    let counts = |of: &[bool], number: usize| !of.get(number).copied().unwrap_or(false);
+    for (_, dim) in x.iter().enumerate().filter(|(number, _)| counts(&of_x, *number)) {
         let first = length(a, dim);
         match y.get(&dim.name).map(|other| length(b, other)) {
             Some(second) if second == first => {}
             second => report.only(Aspect::Dimension, &dim.name, Some(first), second),
         }
     }
-    for dim in y.iter().filter(|d| x.get(&d.name).is_none()) {
+    let new = y.iter().enumerate().filter(|(_, dim)| x.get(&dim.name).is_none());
+    for (_, dim) in new.filter(|(number, _)| counts(&of_y, *number)) {
         report.only(Aspect::Dimension, &dim.name, None, Some(length(b, dim)));
     }
     order("dimensions", x, y, report);
@@ -168,7 +179,7 @@ fn equal(a: &Values, b: &Values) -> bool {
 }
 
 /// Values as text, the type with them where it differs from the other's or hides something.
-fn show(values: &Values, other: Option<&Values>) -> String {
+pub(super) fn show(values: &Values, other: Option<&Values>) -> String {
     const MOST: usize = 60;
     let mut text = match values.text() {
         Some(text) => format!("{text:?}"),
@@ -247,7 +258,13 @@ fn describe(ds: &Dataset, var: &Variable) -> String {
 }
 
 impl Report {
-    fn only(&mut self, aspect: Aspect, name: &str, first: Option<String>, second: Option<String>) {
+    pub(super) fn only(
+        &mut self,
+        aspect: Aspect,
+        name: &str,
+        first: Option<String>,
+        second: Option<String>,
+    ) {
         self.structure.push(Difference { aspect, name: name.to_string(), first, second });
     }
 

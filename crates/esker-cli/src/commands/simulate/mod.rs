@@ -1,5 +1,6 @@
 //! `esker simulate`: what a policy would do on more ranks than there are.
 
+mod definitions;
 mod exchange;
 mod owners;
 
@@ -14,6 +15,7 @@ use crate::terminal::Screen;
 Examples:
   esker simulate owners                  who would own which chunk, on 4 to 4096 ranks
   esker simulate exchange --ranks 1M --nodes 8k    messages of a collective write
+  esker simulate definitions --ranks 1M  what merging everyone's definitions takes
   esker simulate owners --help           patterns and options"
 )]
 pub(super) struct Arguments {
@@ -23,12 +25,14 @@ pub(super) struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
+    Definitions(definitions::Arguments),
     Exchange(exchange::Arguments),
     Owners(owners::Arguments),
 }
 
 pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     match &arguments.what {
+        What::Definitions(arguments) => definitions::run(arguments, screen),
         What::Exchange(arguments) => exchange::run(arguments, screen),
         What::Owners(arguments) => owners::run(arguments, screen),
     }
