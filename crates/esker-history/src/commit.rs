@@ -1,5 +1,6 @@
 //! How a number is decided: of several who want it, one gets it, and the others go behind it.
 
+use std::io::ErrorKind;
 use std::ops::RangeInclusive;
 
 use esker_format::history::{Branch, Decision, Item, Key, Verdict};
@@ -96,6 +97,34 @@ impl History {
         refused.map_err(|conflict| Error::Conflict { conflict, base })
     }
 
+    /// Makes safe what was committed before a number without waiting for the disk: a durable version promises all
+    /// that it consists of, and that no number before it is missing.
+    fn settle_before(&self, branch: &Branch, number: u64) -> Result<()> {
+        let start = self.start(branch)?;
+        let first = start.as_ref().map_or(0, |(_, number)| *number);
+        for before in (first + 1..number).rev() {
+            // One that is prepared may be behind numbers that are not decided.
+            let Some(known) = self.known(branch, before)? else { continue };
+            if known.decision.durable {
+                return Ok(());
+            }
+            let levels =
+                known.decision.commit().map(|commit| &commit.levels[..]).unwrap_or_default();
+            for level in levels.iter().filter(|level| level.made == before) {
+                match self.segments.sync(&keys::run(level)) {
+                    // It was merged into another, and collected.
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    synced => synced?,
+                }
+            }
+            self.segments.sync(&keys::decision(branch, before))?;
+        }
+        match start {
+            Some((from, number)) => self.settle_before(&from, number + 1),
+            None => Ok(()),
+        }
+    }
+
     fn is_fenced_by(&self, item: &Item) -> bool {
         let writer = self.writer.to_be_bytes();
         matches!(&item.key, Key::Fact { space: spaces::FENCED, name } if **name == writer)
@@ -128,7 +157,11 @@ impl History {
         verdict: Verdict,
     ) -> Result<Outcome> {
         let Attempt { write, branch, time, message, durable, .. } = attempt.clone();
-        let decision = Decision { write, branch: branch.clone(), number, time, message, verdict };
+        if durable {
+            self.settle_before(&branch, number)?;
+        }
+        let of = branch.clone();
+        let decision = Decision { write, branch: of, number, durable, time, message, verdict };
         let bytes = decision.encode();
         let in_doubt =
             |source: StoreError| Error::InDoubt { branch: branch.clone(), number, source };
@@ -153,7 +186,7 @@ impl History {
                 Err(error) => return Err(error),
             }
         }
-        let unknown = || StoreError::new(key, "publish", std::io::ErrorKind::Other.into());
+        let unknown = || StoreError::new(key, "publish", ErrorKind::Other.into());
         Err(in_doubt(failure.unwrap_or_else(unknown)))
     }
 }

@@ -87,7 +87,7 @@ impl FolderSegments {
     }
 
     /// Creates a file, with the folders that it is in.
-    fn new_file(&self, path: &Path, durable: bool) -> Result<Arc<dyn File>> {
+    fn new_file(&self, path: &Path) -> Result<Arc<dyn File>> {
         match self.store.create_like(path, &self.like) {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             made => return made,
@@ -97,9 +97,8 @@ impl FolderSegments {
         missing.reverse();
         for folder in missing {
             self.store.create_dir(folder)?;
-            if durable {
-                self.store.sync_names(folder)?;
-            }
+            // Whoever finds it later counts on it.
+            self.store.sync_names(folder)?;
         }
         self.store.create_like(path, &self.like)
     }
@@ -108,7 +107,7 @@ impl FolderSegments {
 impl Segments for FolderSegments {
     fn create(&self, name: &str) -> Result<Box<dyn Segment>> {
         let path = self.path(name)?;
-        let file = self.new_file(&path, true)?;
+        let file = self.new_file(&path)?;
         Ok(Box::new(FolderSegment { store: self.store.clone(), path, file, len: 0, named: false }))
     }
 
@@ -134,7 +133,7 @@ impl Segments for FolderSegments {
     fn publish(&self, key: &str, bytes: &[u8], durable: bool) -> Result<Published> {
         let path = self.path(key)?;
         let draft = path.with_file_name(format!("draft-{:016x}", random()));
-        let file = self.new_file(&draft, durable)?;
+        let file = self.new_file(&draft)?;
         let written = file.write_at(0, bytes).and_then(|()| match durable {
             true => file.sync(),
             false => Ok(()),

@@ -77,6 +77,8 @@ pub struct Decision {
     pub branch: Branch,
     /// The number, from 1.
     pub number: u64,
+    /// Whether it and everything before it was safe from a loss of power when it was made.
+    pub durable: bool,
     /// When, in seconds since 1970: for people.
     pub time: i64,
     /// Why: for people.
@@ -108,6 +110,7 @@ impl Decision {
         bytes.extend(self.write.0.to_le_bytes());
         varint::put(&mut bytes, self.number);
         put_text(&mut bytes, self.branch.as_str().as_bytes());
+        bytes.push(self.durable.into());
         bytes.extend(self.time.to_le_bytes());
         put_text(&mut bytes, self.message.as_bytes());
         if let Verdict::Commit(commit) = &self.verdict {
@@ -143,11 +146,16 @@ impl Decision {
             let (kind, write) = (rest.byte()?, u128::from_le_bytes(rest.array()?));
             let number = rest.number()?;
             let branch = name(rest)?;
+            let durable = match rest.byte()? {
+                0 => false,
+                1 => true,
+                _ => return None,
+            };
             let time = i64::from_le_bytes(rest.array()?);
             let message = String::from_utf8(rest.text()?.to_vec()).ok()?;
-            Some((kind, WriteId(write), branch, number, time, message))
+            Some((kind, WriteId(write), branch, number, durable, time, message))
         };
-        let Some((kind, write, branch, number, time, message)) = begin(rest) else {
+        let Some((kind, write, branch, number, durable, time, message)) = begin(rest) else {
             return Ok(None);
         };
         let verdict = match kind {
@@ -159,7 +167,7 @@ impl Decision {
             3 => Verdict::GivenUp(GivenUp::Skipped),
             _ => return Ok(None),
         };
-        Ok(Some(Decision { write, branch, number, time, message, verdict }))
+        Ok(Some(Decision { write, branch, number, durable, time, message, verdict }))
     }
 }
 
@@ -268,6 +276,7 @@ mod tests {
             write: WriteId(42),
             branch: Branch::main(),
             number: 9,
+            durable: true,
             time: -5,
             message: "größer".to_string(),
             verdict: Verdict::Commit(commit),

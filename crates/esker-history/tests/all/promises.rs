@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use esker_format::log::Records;
 use esker_history::*;
-use esker_store::{MemorySegments, Segments};
+use esker_store::{CreateMode, FolderSegments, MemorySegments, MemoryStore, Segments, Store};
 
 fn main() -> Branch {
     Branch::main()
@@ -350,6 +350,38 @@ fn a_writer_that_was_given_up_cannot_commit() {
     let error = commit(&dead, 1, vec![fact("b", "1")]).unwrap_err();
     assert!(matches!(error, Error::Fenced { .. }), "{error}");
     commit(&other, 1, vec![fact("b", "2")]).unwrap();
+}
+
+#[test]
+fn a_durable_version_survives_a_loss_of_power_with_all_that_it_consists_of() {
+    for durable_one in [1, 5, 9, 40] {
+        let store = MemoryStore::default();
+        let root = std::path::Path::new("run.esk");
+        store.create_dir(root).unwrap();
+        let mark = store.create(&root.join("mark"), CreateMode::New).unwrap();
+        mark.sync().unwrap();
+        store.sync_names(&root.join("mark")).unwrap();
+        let folder = || -> Arc<dyn Segments> {
+            let store = store.enclosed(root).unwrap();
+            Arc::new(FolderSegments::new(store, root, &root.join("mark")))
+        };
+        let history = History::new(folder(), 1);
+        for i in 1..=durable_one + 3 {
+            // Some are long, and some become runs later.
+            let many = if i % 3 == 0 { 200 } else { 1 };
+            let items =
+                (0..many).map(|n| data(n, 0..4, &format!("{i} {}", "y".repeat(60)))).collect();
+            let attempt = Attempt::new(main(), i - 1).items(items).durable(i == durable_one);
+            assert_eq!(history.commit(attempt, &mut Strict::default()).unwrap(), i);
+        }
+        store.lose_power();
+        let history = History::new(folder(), 2);
+        // What came after it was promised to nobody.
+        assert!(history.newest(&main()).unwrap() >= durable_one);
+        let version = history.exact(&main(), durable_one).unwrap();
+        assert_eq!(values(&version, 0, 0..4).len() as u64, durable_one);
+        assert_eq!(values(&version, 199, 0..4).len() as u64, durable_one / 3);
+    }
 }
 
 #[test]
