@@ -45,15 +45,15 @@ impl Dataset {
         let hints = options.hints.with_environment();
         let align = aligned(options.align, &hints);
         let found = match comm.rank() {
-            0 => found(&store, path.as_ref(), access),
+            0 => found(&store, path.as_ref(), access, options.container_version),
             _ => Ok(Found { path: path.as_ref().to_path_buf(), file: None, version: None }),
         };
         let OpenOptions { writable, fill, fill_grown, short_file, .. } = options;
-        let (mut file, mut version) = (None, options.container_version);
+        let (mut file, mut version) = (None, None);
         let own = found.map(|found| {
             let (path, is_container) = (found.path, found.file.is_none());
             file = found.file;
-            version = found.version.or(version);
+            version = found.version;
             Common { path, hints, align, fill, fill_grown, short_file, writable, is_container }
         });
         let (mut base, alike) = Base::new(store, comm, own)?;
@@ -194,15 +194,19 @@ struct Found {
     path: PathBuf,
     /// The open file; none for a container.
     file: Option<Arc<dyn File>>,
-    /// The version of a container that the path names.
+    /// The version of a container that the path names, or that was asked for.
     version: Option<u64>,
 }
 
-fn found(store: &Arc<dyn Store>, path: &Path, access: Access) -> Result<Found> {
+fn found(store: &Arc<dyn Store>, path: &Path, access: Access, asked: Option<u64>) -> Result<Found> {
     if container::is_container(&**store, path)? {
-        return Ok(Found { path: store.resolve(path)?, file: None, version: None });
+        return Ok(Found { path: store.resolve(path)?, file: None, version: asked });
     }
     if let Some((container, version)) = container::version_in_path(&**store, path)? {
+        if let Some(asked) = asked.filter(|asked| *asked != version) {
+            let why = format!("the path names version {version}, and version {asked} is asked for");
+            return Err(Error::Container { path: container, why });
+        }
         if access == Access::ReadWrite {
             let why = format!("version {version} is there for ever: it can be read, not written");
             return Err(Error::Container { path: container, why });

@@ -357,6 +357,11 @@ fn every_command_reads_the_version_that_a_path_names() {
     let open = esker::OpenOptions::new().writable(true);
     let error = Dataset::open_with(at(first), open).unwrap_err().to_string();
     assert!(error.contains("it can be read, not written"), "{error}");
+    for (asked, fits) in [(first, true), (second, false)] {
+        let open = esker::OpenOptions::new().container_version(asked);
+        let opened = Dataset::open_with(at(first), open);
+        assert_eq!(opened.is_ok(), fits, "{:?}", opened.err());
+    }
     // A file of that name is that file.
     fs::copy(&out, name("plain.nc@7")).unwrap();
     assert!(good(&["dump", &name("plain.nc@7")]).contains("v = 10, 11, 12 ;"));
