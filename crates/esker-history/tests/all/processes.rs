@@ -25,7 +25,7 @@ fn item(object: u64, record: u64) -> Item {
     Item::data(data, record.to_le_bytes().to_vec())
 }
 
-/// What a process does that another test starts: it commits for ever, and writes down what it was told.
+/// What a process does that another test starts: it commits until it is killed, and writes down what it was told.
 #[test]
 fn a_process_that_commits() {
     let Some(folder) = std::env::var_os(FOLDER) else { return };
@@ -34,7 +34,9 @@ fn a_process_that_commits() {
     let mut told = OpenOptions::new().append(true).open(folder.join("told")).unwrap();
     let main = Branch::main();
     let mut base = history.newest(&main).unwrap();
-    loop {
+    // Should whoever started it be gone, it ends by itself.
+    let begin = Instant::now();
+    while begin.elapsed() < Duration::from_secs(1800) {
         let token = random() >> 1;
         // Now and then many items, so that there are runs.
         let many = if token.is_multiple_of(8) { 300 } else { 1 };
@@ -47,11 +49,24 @@ fn a_process_that_commits() {
     }
 }
 
-fn start(folder: &Path) -> Child {
-    let program = std::env::current_exe().unwrap();
-    let mut command = Command::new(program);
-    command.args(["--exact", "processes::a_process_that_commits"]).env(FOLDER, folder);
-    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+/// A process that commits; killed when it goes out of use, also if the test fails.
+struct Writer(Child);
+
+impl Writer {
+    fn start(folder: &Path) -> Writer {
+        let program = std::env::current_exe().unwrap();
+        let mut command = Command::new(program);
+        command.args(["--exact", "processes::a_process_that_commits"]).env(FOLDER, folder);
+        Writer(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        // SIGKILL; one that has ended already is as good.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 #[test]
@@ -62,7 +77,7 @@ fn what_a_killed_process_was_told_is_there() {
         fs::write(folder.join(name), b"").unwrap();
     }
     let kills: usize = std::env::var("ESKER_KILLS").ok().and_then(|n| n.parse().ok()).unwrap_or(20);
-    let mut children: Vec<Child> = (0..3).map(|_| start(folder)).collect();
+    let mut writers: Vec<Writer> = (0..3).map(|_| Writer::start(folder)).collect();
     let lines = || fs::read_to_string(folder.join("told")).unwrap().lines().count();
     for kill in 0..kills {
         // Not before something was committed since the last one: a kill must hit somebody at work.
@@ -71,15 +86,10 @@ fn what_a_killed_process_was_told_is_there() {
             assert!(begin.elapsed() < Duration::from_secs(120), "nobody commits any more");
             std::thread::sleep(Duration::from_millis(random() % 7));
         }
-        let i = kill % children.len();
-        children[i].kill().unwrap();
-        children[i].wait().unwrap();
-        children[i] = start(folder);
+        let i = kill % writers.len();
+        writers[i] = Writer::start(folder);
     }
-    for child in &mut children {
-        child.kill().unwrap();
-        child.wait().unwrap();
-    }
+    drop(writers);
     let told = fs::read_to_string(folder.join("told")).unwrap();
     let told: Vec<(u64, u64)> = told
         .lines()
