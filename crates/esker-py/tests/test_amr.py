@@ -256,3 +256,14 @@ def test_chombo_files_that_lie_are_errors_with_level_and_number(tmp_path, chombo
         with pytest.raises(esker.FormatError, match=told):
             esker.amr.convert(tmp_path / "c.hdf5", tmp_path / "c.nc")
         assert not (tmp_path / "c.nc").exists()
+
+
+def test_what_a_conversion_replaces_keeps_who_may_read_it_and_its_link(plane, chombo):
+    for name, source in (("own.nc", "plt00010"), ("own.hdf5", "plt.nc")):
+        (plane / name).write_bytes(b"before")
+        (plane / name).chmod(0o600)
+        (plane / f"link-{name}").symlink_to(name)
+        esker.amr.convert(plane / source, plane / f"link-{name}")
+        assert (plane / f"link-{name}").is_symlink()
+        assert (plane / name).stat().st_mode & 0o777 == 0o600 and (plane / name).read_bytes() != b"before"
+    assert not [path.name for path in plane.iterdir() if path.name.startswith(".")]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -60,23 +63,36 @@ def together(comm: Any, work: Callable[[], T]) -> T:
 
 @contextmanager
 def whole(target: str, overwrite: bool, comm: Any) -> Iterator[str]:
-    """A path to write a file at, which takes its name when everything went well; else there is what was there before. Collective."""
+    """A path to write a file at, which takes its name when everything went well; else there is what was there before. Collective.
+
+    Until then it is in a folder of its own, which nobody else can look into or plant anything in. What it replaces leaves it its
+    permissions, owner and attributes, and a link stays a link."""
+    real = os.path.realpath(target)
 
     def begin() -> str:
-        if not overwrite and os.path.exists(target):
+        if not overwrite and os.path.exists(real):
             raise FileExistsError(f"{target}: exists already")
-        return f"{target}.{os.getpid()}.draft"
+        folder = tempfile.mkdtemp(prefix=".esker-", dir=os.path.dirname(real))
+        return os.path.join(folder, os.path.basename(real))
+
+    def finish() -> None:
+        if os.path.exists(real):
+            with contextlib.suppress(OSError):
+                os.chown(draft, os.stat(real).st_uid, os.stat(real).st_gid)
+            shutil.copystat(real, draft)
+            os.utime(draft)
+        os.replace(draft, real)
+        os.rmdir(os.path.dirname(draft))
 
     def forget() -> None:
-        if os.path.exists(draft):
-            os.remove(draft)
+        # Ranks fail together, but perhaps not of the same: nobody waits for another here.
+        if comm is None or comm.rank == 0:
+            shutil.rmtree(os.path.dirname(draft), ignore_errors=True)
 
     draft = together(comm, begin)
     try:
         yield draft
+        together(comm, finish)
     except BaseException:
-        # Ranks fail together, but perhaps not of the same: nobody waits for another here.
-        if comm is None or comm.rank == 0:
-            forget()
+        forget()
         raise
-    together(comm, lambda: os.replace(draft, target))
