@@ -111,6 +111,12 @@ fn run(
     from.clear();
 
     let mut mask = FilterMask::default();
+    if let [Step { place: Place::Values(only), .. }] = steps
+        && !without.skips(0)
+        && only.encode_straight(chunk, elements, out)
+    {
+        return Ok(mask);
+    }
     let mut width = chunk.ty.size() as usize;
     // The caller's memory itself is the input as long as nothing has to be changed in it.
     let mut input = None;

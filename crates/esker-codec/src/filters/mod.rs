@@ -17,6 +17,7 @@ mod zstd;
 
 use esker_format::ExternalType;
 
+use crate::chunk::Chunk;
 use crate::elements::Elements;
 use crate::error::Result;
 use crate::scratch::Tools;
@@ -163,6 +164,17 @@ pub(crate) trait ValuesFilter: Described {
 
     /// Brings back elements of `ty`.
     fn decode(&self, ty: ExternalType, elements: &mut Elements, tools: &mut Tools) -> Result<()>;
+
+    /// From the caller's memory straight to stored bytes, for a pipeline that has no other filter: the same bytes as by
+    /// [`encode`](ValuesFilter::encode) in one pass. `false`, and nothing is appended, where that cannot be.
+    fn encode_straight(&self, _chunk: &Chunk<'_>, _elements: &[u8], _out: &mut Vec<u8>) -> bool {
+        false
+    }
+
+    /// The way back, in one pass; both lengths have been checked. `false`, and nothing is changed, where that cannot be.
+    fn decode_straight(&self, _chunk: &Chunk<'_>, _stored: &[u8], _out: &mut [u8]) -> bool {
+        false
+    }
 }
 
 /// A filter from elements to bytes.

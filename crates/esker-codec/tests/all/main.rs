@@ -9,6 +9,7 @@ mod hostile;
 mod numcodecs;
 mod round_trips;
 mod second_decoder;
+mod straight;
 
 /// Counts for each thread by itself, so that tests may run side by side.
 #[global_allocator]
