@@ -18,7 +18,7 @@ pub(crate) struct Arena {
 const SLACK: usize = 8;
 
 /// Whether a buffer is neither too short nor much too long.
-fn fits(buffer: &Vec<u8>, bytes: usize) -> bool {
+pub(crate) fn fits(buffer: &Vec<u8>, bytes: usize) -> bool {
     (bytes..=bytes.saturating_add(bytes / SLACK)).contains(&buffer.capacity())
 }
 

@@ -1,15 +1,16 @@
 //! Which filters each array of a state goes through.
 
-use esker_codec::{Chunk, CodecError, Pipeline};
+use esker_codec::{Chunk, CodecError, Pipeline, Scratch};
 
 use crate::error::{AdjointError, Result};
+use crate::lossless;
 use crate::model::{ArrayMut, Layout};
 use crate::segment::SMALL;
 use crate::spread::{self, HALF_OF_FLOATS, Spread};
 
 /// Filters by the name of the array; arrays that are not named have the default.
 ///
-/// `auto` stands for several pipelines, the levels: nothing, lossless, and with a bound (`auto,rel=1e-4`) those that lose within
+/// `lossless` stands for the one of two lossless pipelines that makes an array smaller, by a part of its values. `auto` stands for several pipelines, the levels: nothing, lossless, and with a bound (`auto,rel=1e-4`) those that lose within
 /// it. A run tries them on its states and takes the one with which it is shortest.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filters {
@@ -25,16 +26,21 @@ struct Choice {
     instead: Pipeline,
     /// The bound of `auto`, or nothing where it must not lose.
     auto: Option<String>,
+    /// Whether the values of an array decide which lossless filters it has, where it has the usual ones of [`lossless`].
+    picks: bool,
 }
 
-/// Filters that lose nothing and are fast.
-const LOSSLESS: &str = "shuffle zstd,1";
+/// What users call the lossless filters that the values decide on.
+const LOSSLESS: &str = "lossless";
 /// The level of `auto` that is as precise as its values, not as a bound, so that the values are looked at.
 pub(crate) const FLOATS: usize = 2;
 
 impl Choice {
     fn parse(text: &str) -> std::result::Result<Choice, CodecError> {
         let named = |text: &str| Ok(Choice { pipeline: text.parse()?, ..Choice::default() });
+        if text.trim() == LOSSLESS {
+            return Ok(Choice { pipeline: lossless::usual(), picks: true, ..Choice::default() });
+        }
         let Some(bound) = text.trim().strip_prefix("auto") else { return named(text) };
         if !bound.is_empty() && !bound.starts_with(',') {
             return named(text);
@@ -48,6 +54,7 @@ impl Choice {
     fn text(&self) -> String {
         match &self.auto {
             Some(bound) => format!("auto{bound}"),
+            None if self.picks => LOSSLESS.into(),
             None => self.pipeline.to_string(),
         }
     }
@@ -62,14 +69,14 @@ impl Choice {
         let level = level.min(self.levels() - 1);
         let pipeline = match level {
             0 => Pipeline::default(),
-            1 => LOSSLESS.parse()?,
+            1 => lossless::usual(),
             FLOATS => "f32".parse()?,
             // The same bound under another name.
             3 => format!("zfp{}", bound.replace("abs=", "accuracy=")).parse()?,
             _ => format!("sz{bound}").parse()?,
         };
-        let instead = if level > 1 { LOSSLESS.parse()? } else { Pipeline::default() };
-        Ok(Choice { pipeline, instead, auto: self.auto.clone() })
+        let instead = if level > 1 { lossless::usual() } else { Pipeline::default() };
+        Ok(Choice { pipeline, instead, auto: self.auto.clone(), picks: true })
     }
 
     fn is_lossless(&self) -> bool {
@@ -80,12 +87,12 @@ impl Choice {
         let exact = self.pipeline.is_lossless();
         let pipeline = if exact { self.pipeline.clone() } else { self.instead.clone() };
         let auto = self.auto.as_ref().map(|_| String::new());
-        Choice { pipeline, instead: Pipeline::default(), auto }
+        Choice { pipeline, instead: Pipeline::default(), auto, picks: self.picks }
     }
 
     fn divided(&self, depth: u32) -> Choice {
         let auto = self.auto.as_ref().map(|bound| divided_text(bound, depth));
-        Choice { pipeline: divided(&self.pipeline, depth), instead: self.instead.clone(), auto }
+        Choice { pipeline: divided(&self.pipeline, depth), auto, ..self.clone() }
     }
 
     /// Whether it depends on the values if the bound is kept.
@@ -250,12 +257,33 @@ impl Filters {
         if long { self.choice(&layout.name).for_layout(layout) } else { None }
     }
 
+    /// The filters of each array of a state, for those that can have some.
+    pub(crate) fn for_state<'a>(
+        &self,
+        arrays: impl Iterator<Item = (&'a Layout, &'a [u8])>,
+        scratch: &mut Scratch,
+    ) -> Vec<Option<&Pipeline>> {
+        arrays.map(|(layout, bytes)| self.for_array(layout, bytes, scratch)).collect()
+    }
+
     /// The filters of an array with these values, if some can be used.
-    pub(crate) fn for_array(&self, layout: &Layout, bytes: &[u8]) -> Option<&Pipeline> {
+    fn for_array(&self, layout: &Layout, bytes: &[u8], scratch: &mut Scratch) -> Option<&Pipeline> {
         let choice = self.choice(&layout.name);
         if bytes.len() < SMALL {
             return None;
         }
+        let found = Filters::within_bounds(choice, layout, bytes)?;
+        match choice.picks && *found == lossless::usual() {
+            true => Some(lossless::smallest(layout, bytes, scratch)),
+            false => Some(found),
+        }
+    }
+
+    fn within_bounds<'p>(
+        choice: &'p Choice,
+        layout: &Layout,
+        bytes: &[u8],
+    ) -> Option<&'p Pipeline> {
         // Some values tell a part of the range, which is enough if all values are small beside it.
         choice.for_values(layout, |found| {
             let allowed = choice.allowed(Spread::of_some(layout.ty, bytes));
@@ -271,7 +299,7 @@ impl Filters {
         })
     }
 
-    /// Whether an array that got this from [`Filters::for_array`] has finite values only: they were looked at.
+    /// Whether an array that got this from [`Filters::for_state`] has finite values only: they were looked at.
     pub(crate) fn prove_finite(&self, name: &str, found: Option<&Pipeline>) -> bool {
         let choice = self.choice(name);
         choice.looks_at_values() && found == Some(&choice.pipeline)
@@ -370,20 +398,51 @@ mod tests {
         let of = |offset: f64| {
             let bytes: Vec<u8> =
                 (0..1000).flat_map(|i| (offset + f64::from(i) * 1e-5).to_ne_bytes()).collect();
-            let found = floats.for_array(&layout(ExternalType::Double, 1000), &bytes);
+            let found =
+                floats.for_array(&layout(ExternalType::Double, 1000), &bytes, &mut Scratch::new());
             found.unwrap().to_string()
         };
+        let usual = lossless::usual().to_string();
         // A range of 1e-2: 1e-6 is allowed. Floats of 1 err by 6e-8, floats of 300 by 1.8e-5.
         assert_eq!(of(1.0), "f32");
-        assert_eq!(of(300.0), LOSSLESS);
+        assert_eq!(of(300.0), usual);
         // Integers and floats lose nothing.
-        let integers = floats.for_array(&layout(ExternalType::Int, 1000), &[1; 4000]);
-        assert_eq!(integers.unwrap().to_string(), LOSSLESS);
+        let scratch = &mut Scratch::new();
+        let integers = floats.for_array(&layout(ExternalType::Int, 1000), &[1; 4000], scratch);
+        assert_eq!(integers.unwrap().to_string(), usual);
         // Somebody who asks for floats gets them.
         let asked = Filters::new(&[("*".to_string(), "f32".to_string())]).unwrap();
         let bytes: Vec<u8> = (0..1000).flat_map(|_| 300.1f64.to_ne_bytes()).collect();
-        let found = asked.for_array(&layout(ExternalType::Double, 1000), &bytes);
+        let found = asked.for_array(&layout(ExternalType::Double, 1000), &bytes, scratch);
         assert_eq!(found.unwrap().to_string(), "f32");
+    }
+
+    #[test]
+    fn lossless_is_a_word_and_what_it_takes_is_in_the_values() {
+        let text = |text: &str| vec![("*".to_string(), text.to_string())];
+        let filters = Filters::new(&text("lossless")).unwrap();
+        assert!(filters.is_lossless() && filters.levels() == 1);
+        assert_eq!(filters.to_text(), text("lossless"));
+        assert_eq!(filters.lossless().divided(3).to_text(), text("lossless"));
+        // A pulse in the middle of a plane: its two halves are the same, which is not seen once bytes are taken apart.
+        let pulse = |i: usize| {
+            let at = |i: usize| i as f64 / 32.0 - 1.0;
+            (-(at(i / 64 % 64).powi(2) + at(i % 64).powi(2) + (i / 4096) as f64 / 10.0) / 0.05)
+                .exp()
+        };
+        let twice: Vec<u8> = (0..8192).flat_map(|i| pulse(i).to_ne_bytes()).collect();
+        let of = |filters: &Filters| {
+            let layout = layout(ExternalType::Double, 8192);
+            let found = filters.for_array(&layout, &twice, &mut Scratch::new());
+            found.map(Pipeline::to_string)
+        };
+        assert_eq!(of(&filters).as_deref(), Some("zstd,1"));
+        // Whoever names filters gets them.
+        let named = Filters::new(&text("shuffle zstd,1")).unwrap();
+        assert_eq!(of(&named).as_deref(), Some("shuffle zstd,1"));
+        let auto = Filters::new(&text("auto")).unwrap();
+        assert_eq!(of(&auto.at_level(1)).as_deref(), Some("zstd,1"));
+        assert!(Filters::new(&text("lossless,1")).is_err());
     }
 
     #[test]

@@ -18,17 +18,22 @@ use crate::segment::Kind;
 /// No mark is longer: a state has a few arrays.
 const LONGEST_MARK: u64 = 16 << 20;
 
-/// Reads a whole file. One that is longer than `most` or than memory is an error, not a lack of memory.
-fn read_all(file: &dyn File, path: &Path, most: u64) -> Result<Vec<u8>> {
+/// Reads a whole file, into this buffer if it is long enough. One that is longer than `most` or than memory is an error, not a lack of
+/// memory.
+fn read_all(file: &dyn File, path: &Path, most: u64, mut bytes: Vec<u8>) -> Result<Vec<u8>> {
     let len = file.len()?;
     let failed = |error| AdjointError::from(StoreError::new(path, "read", error));
     if len > most {
         let why = format!("it has {len} bytes, more than the {most} that it can have");
         return Err(failed(io::Error::new(io::ErrorKind::InvalidData, why)));
     }
-    let mut bytes = Vec::new();
-    let reserved = usize::try_from(len).ok().map(|len| bytes.try_reserve_exact(len).map(|()| len));
-    let Some(Ok(len)) = reserved else {
+    let fits = usize::try_from(len).is_ok_and(|len| len <= bytes.capacity());
+    if !fits {
+        bytes = Vec::new();
+    }
+    let missing = len.saturating_sub(bytes.len() as u64);
+    let reserved = usize::try_from(missing).ok().map(|more| bytes.try_reserve_exact(more));
+    let (Some(Ok(())), Ok(len)) = (reserved, usize::try_from(len)) else {
         let why = format!("there is no memory for its {len} bytes");
         return Err(failed(io::Error::new(io::ErrorKind::OutOfMemory, why)));
     };
@@ -188,7 +193,7 @@ impl Folder {
             return Err(refused(path, format!("it is no folder of {WHAT}: there is no {MARK}")));
         }
         let file = store.enclosed(path)?.open(&mark, Access::Read)?;
-        let bytes = read_all(&*file, &mark, LONGEST_MARK)?;
+        let bytes = read_all(&*file, &mark, LONGEST_MARK, Vec::new())?;
         About::decode(&bytes).map_err(|why| refused(path, why))
     }
 
@@ -232,7 +237,7 @@ impl Folder {
 }
 
 fn survivors(file: &dyn File, path: &Path, about: &About, rank: u32) -> Result<Option<Survivors>> {
-    let bytes = read_all(file, path, u64::MAX)?;
+    let bytes = read_all(file, path, u64::MAX, Vec::new())?;
     let Some((head, len)) = Head::decode(&bytes) else {
         // A head that was never whole has nothing behind it.
         return if bytes.len() < 64 {
@@ -263,8 +268,13 @@ pub(crate) fn write_segment(
     Ok(written?)
 }
 
-/// Reads a segment of which the journal says how long it is.
-pub(crate) fn read_segment(store: &dyn Store, path: &Path, bytes: u64) -> Result<Vec<u8>> {
+/// Reads a segment of which the journal says how long it is, into this buffer if it is long enough.
+pub(crate) fn read_segment(
+    store: &dyn Store,
+    path: &Path,
+    bytes: u64,
+    buffer: Vec<u8>,
+) -> Result<Vec<u8>> {
     let file = store.open(path, Access::Read)?;
     let found = file.len()?;
     if found != bytes {
@@ -272,7 +282,7 @@ pub(crate) fn read_segment(store: &dyn Store, path: &Path, bytes: u64) -> Result
         let error = io::Error::new(io::ErrorKind::InvalidData, why);
         return Err(StoreError::new(path, "read", error).into());
     }
-    read_all(&*file, path, bytes)
+    read_all(&*file, path, bytes, buffer)
 }
 
 /// Records of a kind.

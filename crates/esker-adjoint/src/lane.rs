@@ -21,6 +21,13 @@ pub(crate) struct Lane {
 pub(crate) struct Promise<T>(Receiver<T>);
 
 impl<T> Promise<T> {
+    /// What was done already.
+    pub(crate) fn kept(value: T) -> Promise<T> {
+        let (answer, promise) = channel();
+        let _ = answer.send(value);
+        Promise(promise)
+    }
+
     /// Waits for it; `None` if the thread is gone.
     pub(crate) fn wait(self) -> Option<T> {
         self.0.recv().ok()

@@ -51,6 +51,7 @@ mod filters;
 mod folder;
 mod journal;
 mod lane;
+mod lossless;
 mod model;
 mod names;
 mod options;

@@ -136,13 +136,9 @@ fn keep_first(
     // Exactly: the model computes everything from it.
     let filters = options.filters.lossless();
     let title = tiers.title(&key);
-    let encoded = segment::encode(
-        &title,
-        &snapshot,
-        |layout, bytes| filters.for_array(layout, bytes),
-        Vec::new(),
-        &mut Scratch::new(),
-    );
+    let scratch = &mut Scratch::new();
+    let pipelines = filters.for_state(snapshot.arrays(), scratch);
+    let encoded = segment::encode(&title, snapshot.arrays(), &pipelines, Vec::new(), scratch);
     let encoded = agree(comm, encoded, "resume")?;
     let mut bytes = [encoded.len() as u64];
     comm.all_reduce(Reduction::U64(&mut bytes), ReduceOp::Max)?;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use esker_codec::{Chunk, FilterMask, Pipeline, Scratch, checksum};
 use esker_format::{ExternalType, varint};
 
-use crate::arena::fitting;
+use crate::arena::{fits, fitting};
 use crate::error::{AdjointError, Result};
 use crate::model::{ArrayMut, Layout};
 use crate::schedule::Place;
@@ -156,58 +156,72 @@ impl Unsealed {
     }
 }
 
-/// Encodes a snapshot, into this buffer if it is of the right length. `pipeline` gives the filters of each array.
-pub(crate) fn encode<'p>(
+/// No length takes more bytes as a varint.
+const LONGEST_VARINT: usize = 10;
+
+/// Encodes arrays with the filters of each, into this buffer. There is no other copy of what filters make.
+pub(crate) fn encode<'a>(
     title: &Title,
-    snapshot: &Snapshot,
-    mut pipeline: impl FnMut(&Layout, &[u8]) -> Option<&'p Pipeline>,
-    buffer: Vec<u8>,
+    arrays: impl Iterator<Item = (&'a Layout, &'a [u8])> + Clone,
+    pipelines: &[Option<&Pipeline>],
+    mut buffer: Vec<u8>,
     scratch: &mut Scratch,
 ) -> Result<Vec<u8>> {
-    // What filters make, one array after the other; arrays without filters are copied once, to where they stay.
-    let (mut table, mut filtered) = (Vec::new(), Vec::new());
-    let mut payloads: Vec<Option<Range<usize>>> = Vec::with_capacity(snapshot.arrays.len());
-    for (layout, bytes) in &snapshot.arrays {
-        describe(&mut table, layout);
-        let start = filtered.len();
-        let pipeline = pipeline(layout, bytes).filter(|p| !p.is_empty() && bytes.len() >= SMALL);
-        let (words, mask, payload) = match pipeline {
+    let usable = |bytes: &[u8], pipeline: &Option<&Pipeline>| {
+        pipeline.is_some_and(|p| !p.is_empty() && bytes.len() >= SMALL)
+    };
+    // What each entry has before its mask; the length of a payload is known only when it is there.
+    let mut heads = Vec::with_capacity(pipelines.len());
+    let (mut room, mut raw) = (PREFIX + 4, 0);
+    for ((layout, bytes), pipeline) in arrays.clone().zip(pipelines) {
+        let pipeline = pipeline.filter(|_| usable(bytes, pipeline));
+        let words = pipeline.map_or_else(Vec::new, Pipeline::to_words);
+        let mut head = Vec::new();
+        describe(&mut head, layout);
+        varint::put(&mut head, words.len() as u64);
+        words.iter().for_each(|&word| varint::put(&mut head, word));
+        room += head.len() + 2 + LONGEST_VARINT + 4;
+        raw += if pipeline.is_none() { bytes.len() } else { 0 };
+        heads.push((head, pipeline));
+    }
+    buffer.clear();
+    buffer.reserve_exact(room + raw);
+    buffer.resize(room, 0);
+    let mut table = Vec::with_capacity(room);
+    for ((layout, bytes), (head, pipeline)) in arrays.zip(heads) {
+        let start = buffer.len();
+        let (mask, sum) = match pipeline {
             Some(pipeline) => {
                 let chunk = Chunk::new(layout.ty, &layout.shape).native();
-                let encoded = pipeline.encode(&chunk, bytes, &mut filtered, scratch);
+                let encoded = pipeline.encode(&chunk, bytes, &mut buffer, scratch);
                 let failed = |source| AdjointError::Codec {
                     array: layout.name.clone(),
                     step: title.step,
                     source,
                 };
-                let mask = encoded.map_err(failed)?.mask;
-                payloads.push(Some(start..filtered.len()));
-                (pipeline.to_words(), mask, &filtered[start..])
+                let encoded = encoded.map_err(failed)?;
+                (encoded.mask, encoded.crc32c)
             }
             None => {
-                payloads.push(None);
-                (Vec::new(), FilterMask::default(), &bytes[..])
+                buffer.extend_from_slice(bytes);
+                (FilterMask::default(), checksum(bytes))
             }
         };
-        varint::put(&mut table, words.len() as u64);
-        words.iter().for_each(|&word| varint::put(&mut table, word));
+        table.extend(head);
         table.extend(mask.0.to_le_bytes());
-        varint::put(&mut table, payload.len() as u64);
-        table.extend(checksum(payload).to_le_bytes());
+        varint::put(&mut table, (buffer.len() - start) as u64);
+        table.extend(sum.to_le_bytes());
     }
-    let raw = snapshot.arrays.iter().zip(&payloads).filter(|(_, payload)| payload.is_none());
-    let raw: usize = raw.map(|((_, bytes), _)| bytes.len()).sum();
-    // Exactly as long as it is: what a checkpoint takes of memory is what the budget counts.
-    let mut out = fitting(buffer, PREFIX + table.len() + 4 + raw + filtered.len());
-    begin(&mut out, title, &table);
-    out.extend(checksum(&out).to_le_bytes());
-    for ((_, bytes), payload) in snapshot.arrays.iter().zip(payloads) {
-        match payload {
-            Some(range) => out.extend_from_slice(&filtered[range]),
-            None => out.extend_from_slice(bytes),
-        }
+    let mut front = Vec::with_capacity(room);
+    begin(&mut front, title, &table);
+    front.extend(checksum(&front).to_le_bytes());
+    buffer.drain(..room - front.len());
+    buffer[..front.len()].copy_from_slice(&front);
+    // As long as it is: what a checkpoint takes of memory is what the budget counts.
+    if !fits(&buffer, buffer.len()) {
+        buffer.shrink_to_fit();
     }
-    Ok(out)
+    Ok(buffer)
 }
 
 /// One array of a segment.
@@ -371,9 +385,9 @@ mod tests {
         let mut snapshot = Snapshot::default();
         snapshot.take(&arrays);
         let pipeline: Pipeline = "shuffle zstd,3".parse().unwrap();
+        let work = &mut Scratch::new();
         let bytes =
-            encode(&title, &snapshot, |_, _| Some(&pipeline), Vec::new(), &mut Scratch::new())
-                .unwrap();
+            encode(&title, snapshot.arrays(), &[Some(&pipeline); 2], Vec::new(), work).unwrap();
         (title, bytes, values)
     }
 
@@ -407,13 +421,12 @@ mod tests {
         ];
         let mut snapshot = Snapshot::default();
         snapshot.take(&arrays);
-        let twice =
-            encode(&title, &snapshot, |_, _| None, Vec::new(), &mut Scratch::new()).unwrap();
+        let work = &mut Scratch::new();
+        let twice = encode(&title, snapshot.arrays(), &[None; 2], Vec::new(), work).unwrap();
         assert_eq!(Unsealed::copy(&title, &arrays, |_| Vec::new()).seal(), twice);
-        assert_eq!(twice.len(), twice.capacity());
-        let nothing =
-            encode(&title, &Snapshot::default(), |_, _| None, Vec::new(), &mut Scratch::new())
-                .unwrap();
+        assert!(fits(&twice, twice.len()), "{} {}", twice.len(), twice.capacity());
+        let none = Snapshot::default();
+        let nothing = encode(&title, none.arrays(), &[], Vec::new(), work).unwrap();
         assert_eq!(Unsealed::copy(&title, &[], |_| Vec::new()).seal(), nothing);
     }
 

@@ -179,7 +179,7 @@ pub(crate) fn verify(
     let (kind, step, place) = (record.kind, record.step, Place::Disk);
     let title = Title { identity: about.identity, rank, kind, step };
     let file = segment_path(path, rank, record.number);
-    let bytes = read_segment(inside, &file, record.bytes).map_err(|error| {
+    let bytes = read_segment(inside, &file, record.bytes, Vec::new()).map_err(|error| {
         AdjointError::Damaged { step, place, array: None, why: error.to_string() }
     })?;
     segment::open(&bytes, &title, place)?.iter().try_for_each(|array| array.verify(step, place))

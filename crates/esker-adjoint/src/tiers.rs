@@ -204,7 +204,7 @@ impl Tiers {
             Ok(()) => {
                 self.writes.add(record.bytes, time);
                 self.moved[0] += record.bytes;
-                Arc::try_unwrap(bytes).into_iter().for_each(|bytes| self.arena.give_back(bytes));
+                self.give_back(bytes);
                 Ok(())
             }
             Err(error) if is_full(&error) => {
@@ -284,7 +284,8 @@ impl Tiers {
             Some(found) => found,
             None => {
                 let path = segment_path(&folder.path, folder.rank, segment.number);
-                let found = read_segment(&*folder.store, &path, segment.bytes);
+                let buffer = self.arena.take(segment.bytes as usize);
+                let found = read_segment(&*folder.store, &path, segment.bytes, buffer);
                 self.reads.add(segment.bytes, watch.seconds());
                 found
             }
@@ -293,6 +294,11 @@ impl Tiers {
         self.moved[1] += segment.bytes;
         let bytes = found.map_err(|error| damaged(error.to_string()))?;
         Ok(Arc::new(bytes))
+    }
+
+    /// What [`Tiers::load`] gave is of no more use: the memory of what came from disk is used again.
+    pub(crate) fn give_back(&mut self, bytes: Arc<Vec<u8>>) {
+        Arc::try_unwrap(bytes).into_iter().for_each(|bytes| self.arena.give_back(bytes));
     }
 
     /// Begins to read the newest checkpoint below a step, which is what will be asked for next.
@@ -311,7 +317,8 @@ impl Tiers {
         let Some(folder) = self.folder.as_ref().filter(|_| !writing && !reading) else { return };
         let path = segment_path(&folder.path, folder.rank, segment.number);
         let (store, number, bytes) = (folder.store.clone(), segment.number, segment.bytes);
-        let done = self.lane.submit(move |_| read_segment(&*store, &path, bytes));
+        let buffer = self.arena.take(bytes as usize);
+        let done = self.lane.submit(move |_| read_segment(&*store, &path, bytes, buffer));
         self.reading = Some(Reading { number, done });
     }
 

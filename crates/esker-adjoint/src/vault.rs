@@ -10,9 +10,9 @@ use crate::about::About;
 use crate::error::{AdjointError, Result};
 use crate::filters::Filters;
 use crate::folder::Folder;
-use crate::model::ArrayMut;
+use crate::model::{ArrayMut, Layout};
 use crate::schedule::Place;
-use crate::segment::{self, Kind, Snapshot};
+use crate::segment::{self, Kind};
 use crate::tiers::Tiers;
 
 /// A place for encoded states by step, in memory and on disk, that never holds more bytes than it may.
@@ -21,7 +21,6 @@ pub struct Vault {
     tiers: Tiers,
     filters: Filters,
     scratch: Scratch,
-    snapshot: Snapshot,
 }
 
 impl Vault {
@@ -47,8 +46,8 @@ impl Vault {
             opened = Some(Folder::create(&store, path, &about, 0)?);
             limits[1] = disk;
         }
-        let (scratch, snapshot) = (Scratch::new(), Snapshot::default());
-        Ok(Vault { tiers: Tiers::new(opened, limits, true), filters, scratch, snapshot })
+        let scratch = Scratch::new();
+        Ok(Vault { tiers: Tiers::new(opened, limits, true), filters, scratch })
     }
 
     /// Keeps arrays under a step, in place of what is kept there; gives the place, memory first. An error if there
@@ -56,15 +55,11 @@ impl Vault {
     pub fn put(&mut self, step: u64, arrays: &[ArrayMut<'_>]) -> Result<Place> {
         let key = (step, Kind::Restart);
         self.tiers.drop_key(&key)?;
-        self.snapshot.take(arrays);
         let (title, filters) = (self.tiers.title(&key), &self.filters);
-        let bytes = segment::encode(
-            &title,
-            &self.snapshot,
-            |layout, bytes| filters.for_array(layout, bytes),
-            Vec::new(),
-            &mut self.scratch,
-        )?;
+        let layouts: Vec<Layout> = arrays.iter().map(ArrayMut::layout).collect();
+        let values = layouts.iter().zip(arrays).map(|(layout, array)| (layout, &array.bytes[..]));
+        let pipelines = filters.for_state(values.clone(), &mut self.scratch);
+        let bytes = segment::encode(&title, values, &pipelines, Vec::new(), &mut self.scratch)?;
         self.tiers.settle()?;
         let (used, limits, length) = (self.tiers.used(), self.tiers.limits, bytes.len() as u64);
         let left = [limits[0].saturating_sub(used[0]), limits[1].saturating_sub(used[1])];
@@ -87,7 +82,9 @@ impl Vault {
         let place = place.ok_or(AdjointError::NotKept { step, place: Place::Memory })?;
         let bytes = self.tiers.load(&key)?;
         let stored = segment::open(&bytes, &self.tiers.title(&key), place)?;
-        segment::restore(&stored, arrays, step, place, &mut self.scratch)
+        segment::restore(&stored, arrays, step, place, &mut self.scratch)?;
+        self.tiers.give_back(bytes);
+        Ok(())
     }
 
     /// Gives up what is kept under a step.

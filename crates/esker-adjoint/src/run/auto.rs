@@ -125,7 +125,13 @@ fn shortest(levels: &[Effect], run: &Prospect, write: Speed, read: Speed) -> usi
             best = level;
         }
     }
-    if times[best] < f64::MAX { best } else { smallest.unwrap_or(0) }
+    if times[best] == f64::MAX {
+        return smallest.unwrap_or(0);
+    }
+    // Of several that lose within the bound and take as long, the smallest: it bears states that turn out larger than was thought.
+    let is_as_good = |&level: &usize| level > FLOATS && times[level] * WORTH <= times[best];
+    let alike = (0..levels.len()).filter(|level| best > FLOATS && is_as_good(level));
+    alike.min_by(|&a, &b| levels[a].bytes.total_cmp(&levels[b].bytes)).unwrap_or(best)
 }
 
 impl Runner<'_> {
@@ -166,8 +172,12 @@ impl Runner<'_> {
         (self.auto.found, self.auto.seconds) = (found.clone(), seconds);
         if self.auto.level.replace(level) != Some(level) {
             self.auto.stored = None;
+            // What the trial took counts: the first state of all is encoded into memory that nobody has touched, which takes
+            // three times as long as with those behind it, and a plan would keep too few of them.
             self.encode_time.forget();
+            self.encode_time.add(found[level].encode);
             self.decode_time.forget();
+            self.decode_time.add(found[level].decode);
             if let Some(plan) = schedule.budget() {
                 // What states had with other filters says nothing of what they will have.
                 plan.forget_sizes();
@@ -317,6 +327,21 @@ mod tests {
         assert_eq!(bytes(4, 200.0), [100.0, 60.0, 50.0, 100.0, 100.0]);
         assert_eq!(bytes(1, 30.0), [100.0, 30.0, 50.0, 20.0, 10.0]);
         assert_eq!(bytes(0, 90.0), [100.0, 60.0, 50.0, 20.0, 10.0]);
+    }
+
+    #[test]
+    fn of_two_that_lose_and_take_as_long_it_is_the_smaller() {
+        let [raw, lossless, _] = LEVELS;
+        let of = |bytes, encode| Effect { bytes, encode, decode: 5e-3 };
+        let floats = of(500.0, 2e-3);
+        let free = Speed::default();
+        // Room for all of either: steps of a second, and what encoding takes is nothing beside them.
+        let roomy = Prospect { memory: 20_000, ..run(1.0) };
+        let chosen = |zfp, sz| shortest(&[raw, lossless, floats, zfp, sz], &roomy, free, free);
+        assert_eq!(chosen(of(150.0, 9e-3), of(50.0, 10e-3)), 4);
+        assert_eq!(chosen(of(50.0, 10e-3), of(150.0, 9e-3)), 3);
+        // One that takes longer is not better for being smaller.
+        assert_eq!(chosen(of(150.0, 9e-3), of(50.0, 5.0)), 3);
     }
 
     #[test]

@@ -79,6 +79,7 @@ impl Runner<'_> {
         let arrays = if of_deps { self.model.deps() } else { self.model.state() };
         segment::restore(&stored, arrays, key.0, place, &mut self.scratch)?;
         self.decode_time.add(watch.seconds());
+        self.tiers.give_back(bytes);
         Ok(())
     }
 

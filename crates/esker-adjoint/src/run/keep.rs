@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use esker_codec::Pipeline;
+use esker_codec::Scratch;
 use esker_comm::{ReduceOp, Reduction};
 use esker_format::ExternalType;
 
@@ -13,7 +13,7 @@ use crate::filters::Filters;
 use crate::lane::Promise;
 use crate::model::{ArrayMut, Layout};
 use crate::schedule::{Costs, Data, Place, Schedule, ScheduleError};
-use crate::segment::{self, Kind, Snapshot, Unsealed};
+use crate::segment::{self, Kind, Snapshot, Title, Unsealed};
 use crate::stopwatch::Stopwatch;
 use crate::tiers::Key;
 
@@ -68,6 +68,26 @@ fn not_finite<'s>(arrays: impl Iterator<Item = (&'s Layout, &'s [u8])>, step: u6
     Ok(())
 }
 
+/// A state through its filters, after a look at whether it is finite.
+fn encoded<'a>(
+    title: &Title,
+    arrays: impl Iterator<Item = (&'a Layout, &'a [u8])> + Clone,
+    filters: &Filters,
+    check: bool,
+    buffer: Vec<u8>,
+    scratch: &mut Scratch,
+) -> Encoded {
+    let watch = Stopwatch::start(None);
+    let pipelines = filters.for_state(arrays.clone(), scratch);
+    let unproved = arrays
+        .clone()
+        .zip(&pipelines)
+        .filter(|((layout, _), found)| check && !filters.prove_finite(&layout.name, **found));
+    let checked = not_finite(unproved.map(|(array, _)| array), title.step);
+    let bytes = checked.and_then(|()| segment::encode(title, arrays, &pipelines, buffer, scratch));
+    Encoded { bytes, snapshot: None, seconds: Some(watch.seconds()) }
+}
+
 impl Runner<'_> {
     /// How many bytes the initial state has when it is encoded, the most of all ranks.
     pub(super) fn first_size(&mut self) -> Result<u64> {
@@ -76,15 +96,14 @@ impl Runner<'_> {
         let arrays = self.model.state();
         let layouts: Vec<Layout> = arrays.iter().map(ArrayMut::layout).collect();
         let values = layouts.iter().zip(&arrays).map(|(layout, array)| (layout, &array.bytes[..]));
-        let checked = if self.options.check_finite { not_finite(values, 0) } else { Ok(()) };
+        let checked =
+            if self.options.check_finite { not_finite(values.clone(), 0) } else { Ok(()) };
         let encoded = checked.and_then(|()| {
             if filters.leave_alone(&arrays) {
                 return Ok(Unsealed::copy(&title, &arrays, |_| Vec::new()).seal());
             }
-            let mut snapshot = Snapshot::default();
-            snapshot.take(&arrays);
-            let of = |layout: &Layout, bytes: &[u8]| filters.for_array(layout, bytes);
-            segment::encode(&title, &snapshot, of, Vec::new(), &mut self.scratch)
+            let pipelines = filters.for_state(values.clone(), &mut self.scratch);
+            segment::encode(&title, values, &pipelines, Vec::new(), &mut self.scratch)
         });
         self.encode_time.add(watch.seconds());
         self.report.waited += begin.elapsed();
@@ -135,11 +154,18 @@ impl Runner<'_> {
                 let bytes = checked.map(|()| copied.seal());
                 Encoded { bytes, snapshot: None, seconds: Some(watch.seconds()) }
             })
-        } else {
+        } else if self.coder.is_beside() {
             let mut snapshot = self.spare.pop().unwrap_or_default();
             snapshot.take(&arrays);
             drop(arrays);
             self.encode_snapshot(key, filters, snapshot)
+        } else {
+            // The model waits: its own memory is what is encoded.
+            let layouts: Vec<Layout> = arrays.iter().map(ArrayMut::layout).collect();
+            let values = layouts.iter().zip(&arrays);
+            let values = values.map(|(layout, array)| (layout, &array.bytes[..]));
+            let buffer = self.tiers.arena.take(self.last_length);
+            Promise::kept(encoded(&title, values, &filters, check, buffer, &mut self.scratch))
         };
         self.stored_in(begin);
         Encoding { key, depth: depth + 1, raw, done }
@@ -163,21 +189,14 @@ impl Runner<'_> {
         let (title, check) = (self.tiers.title(&key), self.options.check_finite);
         // As long as the last one: states differ little.
         let buffer = self.tiers.arena.take(self.last_length);
+        if !self.coder.is_beside() {
+            let arrays = snapshot.arrays();
+            let done = encoded(&title, arrays, &filters, check, buffer, &mut self.scratch);
+            return Promise::kept(Encoded { snapshot: Some(snapshot), ..done });
+        }
         self.coder.submit(move |scratch| {
-            let watch = Stopwatch::start(None);
-            let pipelines: Vec<Option<&Pipeline>> =
-                snapshot.arrays().map(|(layout, bytes)| filters.for_array(layout, bytes)).collect();
-            let unproved = snapshot.arrays().zip(&pipelines).filter(|((layout, _), found)| {
-                check && !filters.prove_finite(&layout.name, **found)
-            });
-            let checked = not_finite(unproved.map(|(array, _)| array), title.step);
-            let mut pipelines = pipelines.iter().copied();
-            let bytes = checked.and_then(|()| {
-                let next = |_: &Layout, _: &[u8]| pipelines.next().flatten();
-                segment::encode(&title, &snapshot, next, buffer, scratch)
-            });
-            let seconds = Some(watch.seconds());
-            Encoded { bytes, snapshot: Some(snapshot), seconds }
+            let done = encoded(&title, snapshot.arrays(), &filters, check, buffer, scratch);
+            Encoded { snapshot: Some(snapshot), ..done }
         })
     }
 

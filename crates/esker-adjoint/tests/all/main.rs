@@ -1,6 +1,7 @@
 //! The tests of esker-adjoint, one program.
 #![allow(missing_docs)]
 
+mod beside;
 mod budget;
 mod folders;
 mod runs;
