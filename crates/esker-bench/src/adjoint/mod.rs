@@ -137,6 +137,8 @@ pub enum Column {
     F32,
     /// Lossless, by zlib's format.
     Zlib,
+    /// Lossless, as whoever asks for that gets it: `lossless`.
+    Lossless,
     /// ZFP under the bound.
     Zfp,
     /// Our error-bounded codec.
@@ -147,8 +149,15 @@ pub enum Column {
 
 impl Column {
     /// All of them.
-    pub const ALL: [Column; 6] =
-        [Column::Raw, Column::F32, Column::Zlib, Column::Zfp, Column::Sz, Column::Auto];
+    pub const ALL: [Column; 7] = [
+        Column::Raw,
+        Column::F32,
+        Column::Zlib,
+        Column::Lossless,
+        Column::Zfp,
+        Column::Sz,
+        Column::Auto,
+    ];
 
     /// As reports name it.
     pub fn name(self) -> &'static str {
@@ -156,6 +165,7 @@ impl Column {
             Column::Raw => "raw",
             Column::F32 => "f32",
             Column::Zlib => "zlib",
+            Column::Lossless => "lossless",
             Column::Zfp => "zfp",
             Column::Sz => "sz",
             Column::Auto => "auto",
@@ -168,6 +178,7 @@ impl Column {
             Column::Raw => String::new(),
             Column::F32 => "f32".into(),
             Column::Zlib => "shuffle deflate,1".into(),
+            Column::Lossless => "lossless".into(),
             Column::Zfp => format!("zfp,rel={bound:e}"),
             Column::Sz => format!("sz,rel={bound:e}"),
             Column::Auto => format!("auto,rel={bound:e}"),

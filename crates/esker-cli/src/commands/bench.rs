@@ -26,7 +26,7 @@ peers' and removed. e3sm-f and e3sm-g need the model's decomposition maps, and c
 boxes of a run (--maps); e3sm-i is synthetic.
 
 adjoint-wave and adjoint-ice are of another kind: adjoint runs of 32 steps (docs/adjoint.md) whose
-checkpoints go to disk raw, as floats, by zlib, zfp, sz and as auto chooses, with room for 1 to 32
+checkpoints go to disk raw, as floats, by zlib, lossless, zfp, sz and as auto chooses, with room for 1 to 32
 states, on a disk slowed to 50 MB/s a rank and on the disk as it is. Of the options they know
 --ranks, --size (of a rank's state), --states, --bound, --beside, --repeat, --dir and --json.
 
