@@ -31,9 +31,11 @@ impl Priced {
         makes_sense.then(|| Priced { price, steps: steps as usize, rows: RefCell::default() })
     }
 
-    /// Whether this is the price, as far as one can tell.
+    /// Whether this is the price, as far as one can tell. On the other side of one step it is another: what is cheaper to keep than to
+    /// compute again is kept, always.
     pub(super) fn is_about(&self, price: f64) -> bool {
-        (self.price / WAVER..self.price * WAVER).contains(&price)
+        let is_near = (self.price / WAVER..self.price * WAVER).contains(&price);
+        is_near && (self.price < 1.0) == (price < 1.0)
     }
 
     /// What n steps cost with s checkpoints, one of which holds the first state if `kept`, or will.
@@ -107,6 +109,14 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_price_that_falls_below_a_step_is_a_new_one() {
+        let priced = Priced::new(32, 1.1).unwrap();
+        assert!(priced.is_about(1.2) && priced.is_about(1.01) && !priced.is_about(2.0));
+        assert!(!priced.is_about(0.95), "a state that is cheaper than its step would not be kept");
+        assert!(!Priced::new(32, 0.95).unwrap().is_about(1.1));
     }
 
     #[test]
