@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use esker::{CreateOptions, Version};
 use esker_models::mesh::{self, Converted, topologies};
+use esker_tools::whole::Shape;
 use serde_json::json;
 
 use super::{opening, ranks};
@@ -140,9 +141,12 @@ fn info(arguments: &InfoArguments, screen: &mut Screen) -> Ended {
 
 fn convert(arguments: &ConvertArguments, screen: &mut Screen) -> Ended {
     let ConvertArguments { input, output, kind, overwrite, .. } = arguments;
-    let options = CreateOptions::new().version(*kind).clobber(*overwrite);
     ranks::together(
-        |comm| mesh::convert(comm, input, output, options),
+        |comm| {
+            ranks::whole(&*comm.clone(), output, Shape::Dataset, *overwrite, |growing| {
+                mesh::convert(comm, input, growing, CreateOptions::new().version(*kind))
+            })
+        },
         |error| Failure::either(input, output, error),
         |Converted { convention, counts: [nodes, edges, faces], left_out }| {
             if arguments.json {
