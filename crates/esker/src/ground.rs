@@ -13,6 +13,7 @@ use esker_store::{File, Locked};
 
 use crate::base::Base;
 use crate::counting::Begun;
+use crate::direct::Spare;
 use crate::error::{DecompositionError, Error, Result};
 use crate::fill::fill_records;
 use crate::io_thread::IoThread;
@@ -57,6 +58,8 @@ pub(crate) struct Ground {
     /// What lists of blocks are in ordinary variables.
     lists: Mutex<Memo<SharedRuns>>,
     pub(crate) buffers: Buffers,
+    /// Memory for direct reads.
+    pub(crate) spare: Spare,
     /// The file, if it lies in several.
     pub(crate) volume: Option<Arc<dyn Volume>>,
     /// Keeps other writers away, on rank 0 of a dataset that has one at a time.
@@ -103,6 +106,7 @@ impl Ground {
             machine: OnceLock::new(),
             lists: Mutex::default(),
             buffers: Buffers::default(),
+            spare: Spare::default(),
             sole: volume.is_some(),
             volume,
             lock,

@@ -471,7 +471,10 @@ impl Replaying<'_> {
             match met {
                 // Halved before anything is written.
                 true => Ok(()),
-                false => direct::write(file, &plan, requests, hints, report),
+                false => {
+                    let block = &mut self.ground.buffers.block;
+                    direct::write(file, &plan, requests, hints, block, report)
+                }
             }
         };
         let [met] = self.ground.base.agree_with(written, [met.into()])?;
