@@ -184,6 +184,8 @@ fn replay_unless(
     let source = agree(&*comm, dataset.classic_file().map_err(ReplayError::from))?;
     let len = source.len()?;
     let threads = options.threads.unwrap_or_else(cores).max(1);
+    // In the same words on every rank.
+    agree(&*comm, require_free(options, &*comm, output))?;
     let (overwrite, sync) = (options.overwrite, options.sync);
     let whole = Output { path: output, shape: Shape::File, overwrite, sync };
     let made = whole::together(&*comm, &options.store, &whole, |growing| {
@@ -244,6 +246,15 @@ fn without_filters(header: &Header) -> Option<Vec<u8>> {
 
 fn cores() -> usize {
     thread::available_parallelism().map_or(1, |n| n.get())
+}
+
+/// Fails if something has the output's name that is not to be replaced. By rank 0.
+fn require_free(options: &ReplayOptions, comm: &dyn Communicator, output: &Path) -> Result<()> {
+    let looks = comm.rank() == 0 && !options.overwrite;
+    match looks && options.store.exists(output)? {
+        true => Err(ReplayError::Exists { path: output.to_path_buf() }),
+        false => Ok(()),
+    }
 }
 
 /// Whether something has the output's name that is not to be replaced.
