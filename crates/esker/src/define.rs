@@ -128,7 +128,7 @@ enum Definition {
     /// some.
     Whole(Schema, Vec<Option<FillMode>>, Option<GraphSet>),
     /// This rank's part.
-    Part(Box<Merged>),
+    Part(Merged),
 }
 
 /// A definition that is in the file: its header, and each variable's own fill mode.
@@ -548,7 +548,7 @@ impl Define {
         }
         let (mut schema, mut own_fills, graphs) = match self.merge(alike)? {
             Definition::Whole(schema, fills, graphs) => (schema, fills, graphs),
-            Definition::Part(part) => return Ok((self.commit_part(*part)?, Placed::default())),
+            Definition::Part(part) => return Ok((self.commit_part(part)?, Placed::default())),
         };
         let placed = match &graphs {
             None => Placed::default(),
@@ -734,7 +734,7 @@ impl Define {
             };
             let part = merging::merge(comm, &base.path, own, &own_fills, &base.align, is_filled)?;
             if let Some(part) = part {
-                return Ok(Definition::Part(Box::new(part)));
+                return Ok(Definition::Part(part));
             }
         }
         // Every draft begins with what is in the file, in its order, and so does their merger.

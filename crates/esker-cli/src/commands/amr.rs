@@ -184,7 +184,7 @@ fn convert(arguments: &ConvertArguments, screen: &mut Screen) -> Ended {
         if is_plotfile(input) {
             let plotfile = Plotfile::open(input)?;
             ranks::whole(&*comm.clone(), output, Shape::Dataset, *overwrite, |growing| {
-                Ok(store(comm, &plotfile, growing, CreateOptions::new())?)
+                store(comm, &plotfile, growing, CreateOptions::new())
             })?;
             return Ok(plotfile.hierarchy);
         }

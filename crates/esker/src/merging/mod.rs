@@ -267,12 +267,10 @@ fn place(
     let begin = align.fixed_begin(header_len, has_fixed);
     let mut placing = Placing { most: version.max_offset(), end: header_len, fits: true };
     let mut vars = vec![[NOWHERE; 2]; schema.vars.len()];
-    let mut number = before.counts[2];
     let mut at = begin.and_then(|b| b.checked_add(before.fixed_steps));
-    for own in mine.first(2) {
+    for (number, own) in (before.counts[2]..).zip(mine.first(2)) {
         let var = schema.vars.at(own).ok_or(Error::Garbled)?;
         vars[own][0] = number;
-        number += 1;
         if !schema.is_record(var) {
             vars[own][1] = placing.place(at, sizes[own].1);
             let step = align.fixed_step(sizes[own].1);
