@@ -104,7 +104,7 @@ impl Layout for Canonical {
             exchange.write(&plan, puts, &mut ground.buffers, report)?;
         } else {
             report.write_strategy = Strategy::Direct;
-            direct::write(file, &plan, puts, hints, &mut ground.buffers.block, report)?;
+            direct::write(file, &plan, puts, hints, report)?;
         }
         ground.grow_alone(records)
     }
@@ -123,8 +123,7 @@ impl Layout for Canonical {
         let extents = ground.in_file(gets, extents);
         let plan = Plan::new(extents.iter());
         count(report, &plan, gets.len());
-        let (file, hints) = (&*ground.file, &ground.base.hints);
-        match direct::read(file, &plan, gets, hints, &ground.spare, report)? {
+        match direct::read(&*ground.file, &plan, gets, &ground.base.hints, report)? {
             Some(end) if !ground.base.short_file => Err(ground.short_at(end)),
             _ => Ok(()),
         }
@@ -291,7 +290,7 @@ fn write_together(
     let (file, hints) = (&*ground.file, &ground.base.hints);
     if !strategy::exchanges_write(together, hints, ground.base.comm.size()) {
         report.write_strategy = Strategy::Direct;
-        return direct::write(file, plan, puts, hints, &mut buffers.block, report);
+        return direct::write(file, plan, puts, hints, report);
     }
     report.write_strategy = Strategy::Exchanged;
     ground.exchange(together)?.write(plan, puts, buffers, report)
@@ -313,7 +312,7 @@ impl Ground {
             self.exchange(together)?.read(plan, gets, buffers, report)?
         } else {
             report.read_strategy = Strategy::Direct;
-            direct::read(file, plan, gets, hints, &self.spare, report)?
+            direct::read(file, plan, gets, hints, report)?
         };
         match short {
             Some(end) if !self.base.short_file => Err(self.short_at(end)),

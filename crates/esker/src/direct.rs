@@ -1,6 +1,5 @@
 //! Each rank moves its own runs: no messages, positioned reads and writes in file order.
 
-use std::sync::Mutex;
 use std::time::Instant;
 
 use esker_store::{ElementOrder, File, FileRun, MadeUp};
@@ -35,19 +34,17 @@ fn each_stretch(
     Ok(())
 }
 
-/// Writes every piece of the plan. `block` is memory for converted bytes, kept from call to call: what is allocated anew costs
-/// as much as the copy into it (of 23 microseconds that a call with 12 KB took to convert, 20 were page faults).
+/// Writes every piece of the plan.
 pub(crate) fn write(
     file: &dyn File,
     plan: &Plan<'_>,
     requests: &mut [Request<'_>],
     hints: &Hints,
-    block: &mut Vec<u8>,
     report: &mut Report,
 ) -> Result<()> {
     let limit = hints.write_at_once(file.block_size()) as usize;
-    // Converted bytes that are not written yet, and where they go; nothing of a call that failed.
-    block.clear();
+    // Converted bytes that are not written yet, and where they go.
+    let mut block: Vec<u8> = Vec::new();
     let mut at = 0;
     let mut tally = Tally::default();
     each_stretch(plan, Overlap::LaterWins, |pieces| {
@@ -61,7 +58,7 @@ pub(crate) fn write(
                 let offset = piece.offset + done;
                 if !block.is_empty() && (at + block.len() as u64 != offset || block.len() >= limit)
                 {
-                    flush(file, at, block, &mut tally, report)?;
+                    flush(file, at, &mut block, &mut tally, report)?;
                 }
                 if block.is_empty() {
                     at = offset;
@@ -79,7 +76,7 @@ pub(crate) fn write(
         report.phases.convert += clock.elapsed().saturating_sub(writing);
         Ok(())
     })?;
-    flush(file, at, block, &mut tally, report)?;
+    flush(file, at, &mut block, &mut tally, report)?;
     report.peak_memory = report.peak_memory.max(limit as u64);
     report.add(tally);
     Ok(())
@@ -109,12 +106,11 @@ pub(crate) fn read(
     plan: &Plan<'_>,
     requests: &mut [Request<'_>],
     hints: &Hints,
-    spare: &Spare,
     report: &mut Report,
 ) -> Result<Option<u64>> {
     let limit = hints.read_at_once(file.block_size());
     let hole = if hints.ds_read == Automatic::Disable { 0 } else { hints.sieve_hole };
-    let (block, runs, tally) = (spare.lend(), Vec::new(), Tally::default());
+    let (block, runs, tally) = (Vec::new(), Vec::new(), Tally::default());
     let mut reader = Reader { file, block, runs, limit, hole, tally };
     let mut short = None;
     let length = stretch(plan);
@@ -135,26 +131,7 @@ pub(crate) fn read(
     }
     report.peak_memory = report.peak_memory.max(reader.block.len() as u64);
     report.add(reader.tally);
-    spare.keep(reader.block);
     Ok(short)
-}
-
-/// What a direct read fetches at once, kept from call to call. Threads that read at the same time have memory of their own.
-#[derive(Debug, Default)]
-pub(crate) struct Spare(Mutex<Vec<u8>>);
-
-impl Spare {
-    fn lend(&self) -> Vec<u8> {
-        self.0.try_lock().map(|mut kept| std::mem::take(&mut *kept)).unwrap_or_default()
-    }
-
-    fn keep(&self, block: Vec<u8>) {
-        if let Ok(mut kept) = self.0.try_lock()
-            && kept.len() < block.len()
-        {
-            *kept = block;
-        }
-    }
 }
 
 struct Reader<'f> {

@@ -13,7 +13,6 @@ use esker_store::{File, Locked};
 
 use crate::base::Base;
 use crate::counting::Begun;
-use crate::direct::Spare;
 use crate::error::{DecompositionError, Error, Result};
 use crate::fill::{fill_each_record, fill_records};
 use crate::io_thread::IoThread;
@@ -61,8 +60,6 @@ pub(crate) struct Ground {
     /// What lists of blocks are in ordinary variables.
     lists: Mutex<Memo<SharedRuns>>,
     pub(crate) buffers: Buffers,
-    /// Memory for direct reads.
-    pub(crate) spare: Spare,
     /// The file, if it lies in several.
     pub(crate) volume: Option<Arc<dyn Volume>>,
     /// Keeps other writers away, on rank 0 of a dataset that has one at a time.
@@ -111,7 +108,6 @@ impl Ground {
             machine: OnceLock::new(),
             lists: Mutex::default(),
             buffers: Buffers::default(),
-            spare: Spare::default(),
             sole: volume.is_some(),
             volume,
             lock,

@@ -41,8 +41,6 @@ pub(crate) struct Buffers {
     there: Vec<u8>,
     /// Messages that came and are empty now, for those to be sent.
     messages: Vec<Vec<u8>>,
-    /// What a direct write converts at once.
-    pub(crate) block: Vec<u8>,
 }
 
 impl InWindows<'_> {
@@ -54,7 +52,7 @@ impl InWindows<'_> {
         buffers: &mut Buffers,
         report: &mut Report,
     ) -> Result<()> {
-        let Buffers { reach, there, messages, .. } = buffers;
+        let Buffers { reach, there, messages } = buffers;
         let mut notes = Notes::default();
         let shared: &[Request<'_>] = requests;
         report.aggregators = self.cut.windows.aggregators;

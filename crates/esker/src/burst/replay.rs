@@ -471,10 +471,7 @@ impl Replaying<'_> {
             match met {
                 // Halved before anything is written.
                 true => Ok(()),
-                false => {
-                    let block = &mut self.ground.buffers.block;
-                    direct::write(file, &plan, requests, hints, block, report)
-                }
+                false => direct::write(file, &plan, requests, hints, report),
             }
         };
         let [met] = self.ground.base.agree_with(written, [met.into()])?;
