@@ -82,6 +82,14 @@ const SAME: &[&str] = &[
     "rename_vertex(ncid, vertexid, name: text)",
     "rename_edge(ncid, edgeid, name: text)",
     "inq_graphs(ncid, ngraphs: int out, nvertices: int out, nedges: int out)",
+    "inq_graph_att(ncid, graphid, name: text, xtype: int out, len: offset out)",
+    "inq_vertex_att(ncid, vertexid, name: text, xtype: int out, len: offset out)",
+    "inq_graph_natts(ncid, graphid, natts: int out)",
+    "inq_vertex_natts(ncid, vertexid, natts: int out)",
+    "inq_graph_attname(ncid, graphid, attnum, name: text out)",
+    "inq_vertex_attname(ncid, vertexid, attnum, name: text out)",
+    "del_graph_att(ncid, graphid, name: text)",
+    "del_vertex_att(ncid, vertexid, name: text)",
     "inq_graphid(ncid, name: text, graphid: int out)",
     "inq_vertexid(ncid, name: text, vertexid: int out)",
     "inq_edgeid(ncid, name: text, edgeid: int out)",
@@ -316,14 +324,21 @@ fn fills(all: &mut Vec<Procedure>) {
 }
 
 fn attributes(all: &mut Vec<Procedure>) {
-    for (name, intent) in [("put_att", "in"), ("get_att", "out")] {
+    let owners = ["varid", "graphid", "vertexid"];
+    let puts = [("put_att", "in", 0), ("put_graph_att", "in", 1), ("put_vertex_att", "in", 2)];
+    let gets = [("get_att", "out", 0), ("get_graph_att", "out", 1), ("get_vertex_att", "out", 2)];
+    for (name, intent, owner) in puts.into_iter().chain(gets) {
         for kind in std::iter::once(&TEXT).chain(&KINDS) {
             for one in [false, true] {
                 let is_text = kind.name == "text";
                 if is_text && one {
                     continue;
                 }
-                let mut arguments = ids();
+                let id = owners[owner];
+                let mut arguments = vec![
+                    Argument::new("ncid", "integer", "in"),
+                    Argument::new(id, "integer", "in"),
+                ];
                 arguments.push(Argument::new("name", TEXT.fortran, "in"));
                 let rank = usize::from(!is_text && !one);
                 arguments.push(Argument::new("values", kind.fortran, intent).ranked(rank));
@@ -331,7 +346,7 @@ fn attributes(all: &mut Vec<Procedure>) {
                 let xtype =
                     if intent == "in" { format!("{}, ", kind.xtype) } else { String::new() };
                 let body = format!(
-                    "{name}(MemoryType::{}, {xtype}ncid, varid, (name, name_len), {values})",
+                    "{name}(MemoryType::{}, {xtype}ncid, {id}, (name, name_len), {values})",
                     kind.memory
                 );
                 let one = if one { "one_" } else { "" };

@@ -9,8 +9,8 @@ use esker::{
     Alignment, Dataset, Define, Error, FillMode, Owner, Schema, VarId, Variable, Version,
     is_unmarked,
 };
-use esker_comm::{Communicator, Message, ReduceOp, Reduction};
-use esker_format::{DataLayout, name};
+use esker_comm::{Communicator, CommunicatorExt, Message, ReduceOp, Reduction};
+use esker_format::name;
 
 use crate::codes::*;
 use crate::graph_ids::GraphIds;
@@ -66,7 +66,7 @@ pub(crate) struct File {
     pub(crate) kept_for_records: u64,
     /// Hints of the program and the environment.
     pub(crate) info: Vec<(String, String)>,
-    /// `esker_definitions=merge`: ranks may define different things.
+    /// `esker_definitions=merge` or `shares`: ranks may define different things.
     pub(crate) merges: bool,
     /// A posted put of at most so many bytes is copied when it is posted.
     pub(crate) copied: u64,
@@ -270,7 +270,7 @@ impl File {
                 if followed && verbose() {
                     eprintln!("pnetcdf: the ranks define different things: rank 0's are used");
                 }
-                self.kept_for_records = DataLayout::kept_for_records(dataset.header(), &align);
+                self.kept_for_records = dataset.kept_for_records(&align);
                 // Rank 0 writes it.
                 if self.comm.rank() == 0 {
                     self.put_size += dataset.header().layout.header_len;
@@ -292,6 +292,11 @@ impl File {
         }
     }
 
+    /// Whether it is so on every rank. Collective.
+    fn all(&self, is_so: bool) -> Result<bool> {
+        self.comm.all(is_so).map_err(|e| of_mpi(&e))
+    }
+
     /// PnetCDF's rules for the alignment since 1.14: the hints first (the environment's stand
     /// before the program's already), then this call's arguments, then 512 bytes for where the
     /// data begin.
@@ -302,6 +307,11 @@ impl File {
         let schema = self.schema()?;
         let begins_with_records = schema.vars.iter().all(|var| schema.is_record(var));
         let nothing = schema.vars.is_empty();
+        // Where ranks define different things, what all of them have decides: places must be the same on each.
+        let (begins_with_records, nothing) = match self.merges {
+            true => (self.all(begins_with_records)?, self.all(nothing)?),
+            false => (begins_with_records, nothing),
+        };
         let four = |n: u64| n.max(4).next_multiple_of(4);
         let choose = |hint: u64, argument: u64, default: u64| {
             four([hint, argument].into_iter().find(|n| *n > 0).unwrap_or(default))

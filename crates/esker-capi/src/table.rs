@@ -111,6 +111,18 @@ const GRAPHS: &[&str] = &[
     "int inq_graph(int ncid, int graphid, char *name, int *nverticesp, int *vertexids)",
     "int inq_vertex(int ncid, int vertexid, char *name, int *nvarsp, int *varids, int *nedgesp, int *edgeids, int *adj_vertexids)",
     "int inq_edge(int ncid, int edgeid, char *name, double *weightp, int *directionp)",
+    "int put_graph_att(int ncid, int graphid, const char *name, nc_type xtype, MPI_Offset len, const void *op)",
+    "int put_vertex_att(int ncid, int vertexid, const char *name, nc_type xtype, MPI_Offset len, const void *op)",
+    "int get_graph_att(int ncid, int graphid, const char *name, void *ip)",
+    "int get_vertex_att(int ncid, int vertexid, const char *name, void *ip)",
+    "int inq_graph_att(int ncid, int graphid, const char *name, nc_type *xtypep, MPI_Offset *lenp)",
+    "int inq_vertex_att(int ncid, int vertexid, const char *name, nc_type *xtypep, MPI_Offset *lenp)",
+    "int inq_graph_natts(int ncid, int graphid, int *nattsp)",
+    "int inq_vertex_natts(int ncid, int vertexid, int *nattsp)",
+    "int inq_graph_attname(int ncid, int graphid, int attnum, char *name)",
+    "int inq_vertex_attname(int ncid, int vertexid, int attnum, char *name)",
+    "int del_graph_att(int ncid, int graphid, const char *name)",
+    "int del_vertex_att(int ncid, int vertexid, const char *name)",
 ];
 
 /// Functions for what Esker adds: chunks, filters, decomposition maps, tokens. In `esker_pnetcdf.h`.

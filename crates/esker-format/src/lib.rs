@@ -48,7 +48,8 @@ pub mod varint;
 
 pub use error::{DecodeError, Fault, SchemaError};
 pub use header::{
-    Alignment, At, DataLayout, Decoded, FileOrder, Header, NumRecs, Placement, VarFields,
+    Alignment, At, DataLayout, Decoded, FileOrder, Header, HeaderPart, HeaderSums, NumRecs,
+    Placement, VarFields,
 };
 pub use journal::{HeaderJournal, HeaderState};
 pub use schema::{

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use esker_comm::{CommError, Communicator, CommunicatorExt};
+use esker_store::shown_path;
 
 /// The outcome of a call.
 pub type Result<T, E = ModelError> = std::result::Result<T, E>;
@@ -21,7 +22,7 @@ pub enum ModelError {
     #[error(transparent)]
     Comm(#[from] CommError),
     /// A file that is no dataset could not be read or written.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}", shown_path(path))]
     File {
         /// The file.
         path: PathBuf,
@@ -30,7 +31,7 @@ pub enum ModelError {
         source: std::io::Error,
     },
     /// What is stored makes no sense.
-    #[error("{}: {object}: {what}", path.display())]
+    #[error("{}: {object}: {what}", shown_path(path))]
     Stored {
         /// The file.
         path: PathBuf,

@@ -29,20 +29,18 @@
 
 mod background;
 
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 
 use esker::{Communicator, Dataset, Error, Header, Hints, OpenOptions, SelfComm};
-use esker_comm::{CommunicatorExt, Message};
-use esker_store::{Access, Draft, File, LocalStore, Store, StoreError, shown_path};
+use esker_comm::CommunicatorExt;
+use esker_store::{Access, File, LocalStore, Store, StoreError, shown_path};
 
 use crate::Progress;
 use crate::copy::CopyError;
-use crate::whole;
+use crate::whole::{self, Output, Shape};
 
 pub use background::{Replaying, replay_start};
 
@@ -185,9 +183,14 @@ fn replay_unless(
     // The first look at the logs: a damage is found here, before anything is made.
     let source = agree(&*comm, dataset.classic_file().map_err(ReplayError::from))?;
     let len = source.len()?;
-    let growth = agree(&*comm, Growth::begin(options, &comm, output))?;
     let threads = options.threads.unwrap_or_else(cores).max(1);
-    let copied = agree(&*comm, growth.open(options)).and_then(|file| {
+    // In the same words on every rank.
+    agree(&*comm, require_free(options, &*comm, output))?;
+    let (overwrite, sync) = (options.overwrite, options.sync);
+    let whole = Output { path: output, shape: Shape::File, overwrite, sync };
+    let made = whole::together(&*comm, &options.store, &whole, |growing| {
+        let file = options.store.open(growing, Access::ReadWrite).map_err(ReplayError::from);
+        let file = agree(&*comm, file)?;
         let share = share(len, &*comm);
         let next = Next { at: AtomicU64::new(share.0), end: share.1, cancelled };
         let copied = copy(&*source, &*file, next, threads, options.block, progress);
@@ -208,7 +211,12 @@ fn replay_unless(
         });
         agree(&*comm, synced)
     });
-    growth.end(options, &comm, copied)?;
+    made.map_err(|error: ReplayError| match error {
+        ReplayError::Dataset(error) if is_there(&error) => {
+            ReplayError::Exists { path: output.to_path_buf() }
+        }
+        other => other,
+    })?;
     Ok(Replayed {
         version,
         variables: dataset.schema().vars.len(),
@@ -240,6 +248,20 @@ fn cores() -> usize {
     thread::available_parallelism().map_or(1, |n| n.get())
 }
 
+/// Fails if something has the output's name that is not to be replaced. By rank 0.
+fn require_free(options: &ReplayOptions, comm: &dyn Communicator, output: &Path) -> Result<()> {
+    let looks = comm.rank() == 0 && !options.overwrite;
+    match looks && options.store.exists(output)? {
+        true => Err(ReplayError::Exists { path: output.to_path_buf() }),
+        false => Ok(()),
+    }
+}
+
+/// Whether something has the output's name that is not to be replaced.
+fn is_there(error: &Error) -> bool {
+    matches!(error, Error::Store(error) if error.kind() == std::io::ErrorKind::AlreadyExists)
+}
+
 /// Collective: the outcome of all.
 fn agree<T>(comm: &dyn Communicator, outcome: Result<T>) -> Result<T> {
     let other = |rank, message| Error::OtherRank { rank, message }.into();
@@ -252,69 +274,6 @@ fn share(len: u64, comm: &dyn Communicator) -> (u64, u64) {
     let grains = u128::from(len.div_ceil(GRAIN));
     let cut = |rank: usize| (grains * rank as u128 / comm.size().max(1) as u128) as u64 * GRAIN;
     (cut(comm.rank()).min(len), cut(comm.rank() + 1).min(len))
-}
-
-/// The output before it has its name.
-struct Growth {
-    /// On rank 0, which made it.
-    draft: Option<Draft>,
-    output: PathBuf,
-    name: PathBuf,
-}
-
-impl Growth {
-    /// Rank 0 makes the file, and all learn where.
-    fn begin(
-        options: &ReplayOptions,
-        comm: &Arc<dyn Communicator>,
-        output: &Path,
-    ) -> Result<Growth> {
-        let made = match comm.rank() {
-            0 => Growth::make(options, output).map(Some),
-            _ => Ok(None),
-        };
-        let draft = agree(&**comm, made)?;
-        let own = draft.as_ref().map(|draft| draft.path().as_os_str().as_bytes().to_vec());
-        let name = match (own, comm.size()) {
-            (Some(own), 1) => own,
-            (own, _) => comm.broadcast(0, Message::from(own.unwrap_or_default()))?.to_vec(),
-        };
-        let name = PathBuf::from(OsString::from_vec(name));
-        Ok(Growth { draft, output: output.to_path_buf(), name })
-    }
-
-    fn make(options: &ReplayOptions, output: &Path) -> Result<Draft> {
-        let store = &options.store;
-        if !options.overwrite && store.exists(output)? {
-            return Err(ReplayError::Exists { path: output.to_path_buf() });
-        }
-        Ok(Draft::whole(store, output)?)
-    }
-
-    fn open(&self, options: &ReplayOptions) -> Result<Arc<dyn File>> {
-        Ok(options.store.open(&self.name, Access::ReadWrite)?)
-    }
-
-    /// Gives the file its name, or removes it.
-    fn end(
-        self,
-        options: &ReplayOptions,
-        comm: &Arc<dyn Communicator>,
-        copied: Result<()>,
-    ) -> Result<()> {
-        copied?;
-        let named = match self.draft {
-            Some(draft) => whole::name(&options.store, draft, options.overwrite, options.sync),
-            None => Ok(()),
-        };
-        let named = named.map_err(|error| match error {
-            Error::Store(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
-                ReplayError::Exists { path: self.output }
-            }
-            other => other.into(),
-        });
-        agree(&**comm, named)
-    }
 }
 
 /// What is left to copy.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use esker_comm::CommunicatorExt;
 use esker_format::{DataLayout, Header, Schema, SchemaError};
 use esker_store::File;
 
@@ -22,9 +23,16 @@ impl Dataset {
         change: impl FnOnce(&mut Schema) -> std::result::Result<(), SchemaError>,
     ) -> Result<()> {
         self.require_writable("change attributes")?;
+        self.learn_all()?;
         let Dataset { ground, layout, numbering, .. } = self;
         let path = ground.base.path.clone();
-        if numbering.is_some() {
+        // The rank whose order is the file's has no numbers of its own, and would go on alone.
+        let comm = &ground.base.comm;
+        let differ = match comm.size() {
+            1 => false,
+            _ => comm.any(numbering.is_some())?,
+        };
+        if differ {
             let why = "attributes of a dataset whose ranks defined different things are changed in define mode";
             return Err(Error::NotAlike { path, why });
         }

@@ -14,6 +14,7 @@ use crate::hints::{Automatic, Hints, Switch};
 use crate::journal::{journal_path, read_journal};
 use crate::layout::Room;
 use crate::options::FillMode;
+use crate::rest::Rest;
 use crate::share::Share;
 use crate::young::{Survives, Young};
 
@@ -160,10 +161,11 @@ impl Base {
     }
 
     /// The length that the file has at least with so many records.
-    pub(crate) fn end_of(&self, header: &Header, records: u64) -> u64 {
-        match self.short_file {
-            true => header.layout.header_len,
-            false => header.data_end(records),
+    pub(crate) fn end_of(&self, header: &Header, rest: Option<&Rest>, records: u64) -> u64 {
+        match (self.short_file, rest) {
+            (true, _) => header.layout.header_len,
+            (false, None) => header.data_end(records),
+            (false, Some(rest)) => rest.data_end(header, records),
         }
     }
 

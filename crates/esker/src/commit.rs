@@ -25,7 +25,10 @@ use crate::fill::fill_range;
 use crate::graphs::Content;
 use crate::hints::ChunkFiles;
 use crate::journal;
+use crate::merging::Merged;
 use crate::moving::{self, Turn};
+use crate::rest::Rest;
+use crate::share::Share;
 use crate::volume::Volume;
 use crate::writer;
 use crate::young::{self, Survives};
@@ -44,6 +47,8 @@ pub(crate) struct Committed {
     pub(crate) volume: Option<Arc<dyn Volume>>,
     /// Keeps other writers away, on rank 0, if the file that was made has one at a time.
     pub(crate) lock: Option<Locked>,
+    /// What the header has beyond this rank's objects, if these are all that it knows.
+    pub(crate) rest: Option<Rest>,
 }
 
 /// What is to be committed.
@@ -59,6 +64,8 @@ pub(crate) struct New<'n> {
     pub(crate) placing: Option<&'n Placing>,
     /// The ranks that share sub-files, if there are any.
     pub(crate) groups: Option<&'n Groups>,
+    /// This rank's part of the header, if each has one.
+    pub(crate) part: Option<&'n Merged>,
 }
 
 impl New<'_> {
@@ -66,11 +73,14 @@ impl New<'_> {
     fn end(&self, base: &Base, header: &Header, records: u64) -> u64 {
         let inside = self.placing.filter(|p| p.stem.is_none());
         let heap = inside.map_or(0, |p| p.heap.begin + p.heap.end.unwrap_or(0));
-        base.end_of(header, records).max(heap)
+        base.end_of(header, self.part.map(|part| &part.rest), records).max(heap)
     }
 
-    /// Writes what this rank has of maps, and on rank 0 the graphs.
+    /// Writes what this rank has of the header, if it is in parts, and of maps, and on rank 0 the graphs.
     fn write_contents(&self, base: &Base, file: &dyn File) -> Result<()> {
+        for (at, bytes) in self.part.into_iter().flat_map(|part| &part.parts) {
+            file.write_at(*at, bytes)?;
+        }
         write_maps(file, self.header, self.maps)?;
         match base.is_root() {
             true => self.write_graphs(file),
@@ -154,8 +164,13 @@ fn create_named(
     disk: Option<(&Groups, Header)>,
     begun: Option<Draft>,
 ) -> Result<Committed> {
-    let New { header, fills, groups, .. } = *new;
-    let encoded = disk.as_ref().map_or(header, |(_, disk)| disk).encode();
+    let New { header, groups, .. } = *new;
+    let rest = new.part.map(|part| part.rest.clone());
+    let encoded = match new.part {
+        // The others are in the file by then.
+        Some(part) => part.head.clone(),
+        None => disk.as_ref().map_or(header, |(_, disk)| disk).encode(),
+    };
     let (created, growing) = base.told_by_root(|| {
         let stored = disk.as_ref().map_or(header, |(_, disk)| disk);
         let replaced = Replaced::look(base)?;
@@ -190,7 +205,7 @@ fn create_named(
         }
     };
     let filled = file.and_then(|file| {
-        fill_new_fixed(&*file, header, 0, fills, base)?;
+        fill_new_fixed(&*file, new, 0, base)?;
         new.write_contents(base, &*file)?;
         if let Some(spread) = &spread
             && young::would_be_missed(&*base.store, &base.path)
@@ -243,7 +258,7 @@ fn create_named(
         replaced.remove_subfiles(base, groups);
     }
     let volume = spread.map(|spread| spread as Arc<dyn Volume>);
-    Ok(Committed { file, renamed: true, container: None, heap: None, volume, lock })
+    Ok(Committed { file, renamed: true, container: None, heap: None, volume, lock, rest })
 }
 
 /// The file of a draft.
@@ -294,12 +309,12 @@ pub(crate) fn update(base: &Base, before: &Before, new: &New<'_>) -> Result<Comm
     if moves {
         let growing = PathBuf::from(OsStr::from_bytes(path));
         let (file, lock) = rebuild(base, before, new, (begun.flatten(), &growing), survives)?;
-        Ok(Committed { file, renamed: true, container, heap, volume, lock })
+        Ok(Committed { file, renamed: true, container, heap, volume, lock, rest: None })
     } else {
         in_place(base, before, new, survives)?;
         let (file, renamed) = (before.file.clone(), false);
         let lock = held.flatten().filter(|_| new.needs_one_writer());
-        Ok(Committed { file, renamed, container, heap, volume, lock })
+        Ok(Committed { file, renamed, container, heap, volume, lock, rest: None })
     }
 }
 
@@ -354,11 +369,11 @@ fn make_room(base: &Base, before: &Before, new: &New<'_>) -> Result<()> {
 }
 
 fn in_place(base: &Base, before: &Before, new: &New<'_>, survives: Survives) -> Result<()> {
-    let New { header, fills, .. } = *new;
+    let header = new.header;
     let file = &*before.file;
     let first = before.header.layout.places.len();
-    let filled = fill_new_fixed(file, header, first, fills, base)
-        .and_then(|()| new.write_contents(base, file));
+    let filled =
+        fill_new_fixed(file, new, first, base).and_then(|()| new.write_contents(base, file));
     base.agree(filled.and_then(|()| settle(file, survives)))?;
     base.told_by_root(|| Ok((write_header(base, before, header, survives)?, Vec::new())))?;
     Ok(())
@@ -449,7 +464,7 @@ fn moved(
         moving::copy_part(old, from, &*file, placing.heap.begin, part, turn.at_once)?;
     }
     let first = before.header.layout.places.len();
-    fill_new_fixed(&*file, header, first, fills, base)?;
+    fill_new_fixed(&*file, new, first, base)?;
     write_maps(&*file, header, maps)?;
     settle(&*file, survives)?;
     Ok(file)
@@ -457,14 +472,13 @@ fn moved(
 
 /// Writes this rank's share of the fill values of the fixed-size variables from number `first`
 /// on.
-fn fill_new_fixed(
-    file: &dyn File,
-    header: &Header,
-    first: usize,
-    fills: &[bool],
-    base: &Base,
-) -> Result<()> {
-    let share = base.share();
+fn fill_new_fixed(file: &dyn File, new: &New<'_>, first: usize, base: &Base) -> Result<()> {
+    let New { header, fills, .. } = *new;
+    let share = match new.part {
+        None => base.share(),
+        // What this rank fills, no other knows.
+        Some(_) => Share { rank: 0, ranks: 1 },
+    };
     for (id, var, place) in header.vars().skip(first) {
         // The scalar of a chunked variable is a missing value to other programs, never zero.
         let wanted = fills.get(id.0).copied().unwrap_or(false) || Anchor::of(var).is_some();

@@ -69,14 +69,16 @@ impl Dataset {
         &self.ground.base.comm
     }
 
-    /// Dimensions, attributes and variables, under this rank's numbers.
+    /// Dimensions, attributes and variables, under this rank's numbers. All of them, unless they were merged by shares
+    /// ([`Dataset::knows_all`]): then those that this rank has defined.
     pub fn schema(&self) -> &Schema {
         self.numbering.as_ref().map_or(self.ground.schema(), |numbering| &numbering.schema)
     }
 
     /// The header as it is in the file: the schema and where each variable's bytes are. Its
     /// numbers are the file's, which differ from [`Dataset::schema`]'s only where ranks have
-    /// defined different things.
+    /// defined different things. Of definitions that were merged by shares it has this rank's, under this rank's numbers, with their
+    /// places in the file.
     pub fn header(&self) -> &Header {
         &self.ground.header
     }

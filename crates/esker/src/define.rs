@@ -30,9 +30,10 @@ use crate::decomposed::{Groups, NewMap};
 use crate::error::{Error, Result};
 use crate::graphs::{self, Content, GraphDraft, Placed};
 use crate::ground::Ground;
-use crate::hints::{ChunkFiles, Hints, Layout as StoredAs};
+use crate::hints::{ChunkFiles, Definitions, Hints, Layout as StoredAs};
 use crate::layout::{Layout, Stage};
 use crate::log::{FILTERS, Filtered};
+use crate::merging::{self, Merged};
 use crate::numbering::{FileOrder, Numbering};
 use crate::opening;
 use crate::options::{CreateOptions, FillMode};
@@ -121,6 +122,15 @@ enum Compared {
     Followed,
 }
 
+/// What came of merging.
+enum Definition {
+    /// The schema of all ranks in the file's order, each variable's own fill mode, and their graphs if any rank may have changed
+    /// some.
+    Whole(Schema, Vec<Option<FillMode>>, Option<GraphSet>),
+    /// This rank's part.
+    Part(Merged),
+}
+
 /// A definition that is in the file: its header, and each variable's own fill mode.
 type Defined = (Committed, Header, Vec<Option<FillMode>>);
 
@@ -151,6 +161,7 @@ impl Dataset {
     /// Goes back to define mode. Collective.
     pub fn redef(mut self) -> Result<Define> {
         self.require_writable("redefine")?;
+        self.learn_all()?;
         if self.ground.volume.is_some() {
             let why = "the definitions of a dataset with sub-files are final: `esker copy` makes one file of it";
             return Err(Error::NotAlike { path: self.ground.base.path.clone(), why });
@@ -535,7 +546,10 @@ impl Define {
         if let Some(groups) = &mut self.groups {
             groups.rename();
         }
-        let (mut schema, mut own_fills, graphs) = self.merge(alike)?;
+        let (mut schema, mut own_fills, graphs) = match self.merge(alike)? {
+            Definition::Whole(schema, fills, graphs) => (schema, fills, graphs),
+            Definition::Part(part) => return Ok((self.commit_part(part)?, Placed::default())),
+        };
         let placed = match &graphs {
             None => Placed::default(),
             Some(set) => {
@@ -592,6 +606,7 @@ impl Define {
             contents,
             placing: placing.as_ref(),
             groups: self.groups.as_ref(),
+            part: None,
         };
         let mut committed = match &self.before {
             None => commit::create(&self.base, &new, self.draft.take())?,
@@ -599,6 +614,39 @@ impl Define {
         };
         committed.heap = placing.map(|placing| placing.heap);
         Ok((committed, header, own_fills))
+    }
+
+    /// Commits a new file of whose header each rank has a part. Collective.
+    fn commit_part(&mut self, part: Merged) -> Result<Defined> {
+        let is_filled = |own: &Option<FillMode>| own.unwrap_or(self.base.fill) == FillMode::Fill;
+        let fills = part.fills.iter().zip(&part.rest.is_first);
+        let fills: Vec<bool> = fills.map(|(own, is_first)| *is_first && is_filled(own)).collect();
+        let new = commit::New {
+            header: &part.header,
+            fills: &fills,
+            maps: &[],
+            contents: &[],
+            placing: None,
+            groups: None,
+            part: Some(&part),
+        };
+        let committed = commit::create(&self.base, &new, self.draft.take())?;
+        Ok((committed, part.header, part.fills))
+    }
+
+    /// Whether this rank's definitions can be merged by shares: those of a new classic file, with nothing in it that is
+    /// not a value in its place.
+    fn has_shares(&self, schema: &Schema) -> bool {
+        let base = &self.base;
+        let is_plain = self.before.is_none()
+            && !self.is_container()
+            && self.burst.is_none()
+            && self.groups.is_none()
+            && self.maps.is_empty()
+            && !base.raw
+            && base.rooms.is_empty()
+            && base.hints.chunk_files == ChunkFiles::Inside;
+        is_plain && !schema.has_sealed() && !schema.vars.iter().any(chunked::is_wanted)
     }
 
     /// Whether the file has chunked variables.
@@ -643,6 +691,7 @@ impl Define {
                     heap: None,
                     volume: None,
                     lock: None,
+                    rest: None,
                 })
             }
             Err(error) => {
@@ -655,31 +704,43 @@ impl Define {
         }
     }
 
-    /// The schema that all ranks have together, in the file's order, and their graphs if any of them may
-    /// have changed some. Collective.
-    fn merge(&self, alike: bool) -> Result<(Schema, Vec<Option<FillMode>>, Option<GraphSet>)> {
+    /// What all ranks have together, in the file's order, or this rank's part of it. Collective.
+    fn merge(&self, alike: bool) -> Result<Definition> {
         let comm = &*self.base.comm;
         let (own, own_fills) = self.comparable();
         if alike || comm.size() == 1 {
-            return Ok((own.clone(), own_fills, self.graphs.changed()));
+            return Ok(Definition::Whole(own.clone(), own_fills, self.graphs.changed()));
         }
         let mine = hash(own, &own_fills, self.removed);
         // One comparison is all where everyone defines the same.
         if comm.all_equal(mine ^ self.graphs.hash())? {
-            return Ok((own.clone(), own_fills, self.graphs.changed()));
+            return Ok(Definition::Whole(own.clone(), own_fills, self.graphs.changed()));
         }
         let graphs = self.merge_graphs()?;
         if comm.all_equal(mine)? {
-            return Ok((own.clone(), own_fills, graphs));
+            return Ok(Definition::Whole(own.clone(), own_fills, graphs));
         }
         if comm.any(self.removed)? {
             let why = "ranks may define different things, but rename, delete and change alike";
             return Err(Error::NotAlike { path: self.base.path.clone(), why });
         }
+        if self.base.hints.definitions == Definitions::Shares
+            && comm.all(graphs.is_none() && self.has_shares(own))?
+            && comm.all_equal(own.version.byte().into())?
+        {
+            let base = &self.base;
+            let is_filled = |own: Option<FillMode>| {
+                base.fill_grown && own.unwrap_or(base.fill) == FillMode::Fill
+            };
+            let part = merging::merge(comm, &base.path, own, &own_fills, &base.align, is_filled)?;
+            if let Some(part) = part {
+                return Ok(Definition::Part(part));
+            }
+        }
         // Every draft begins with what is in the file, in its order, and so does their merger.
         let merged = tree::merge(comm, own, &own_fills);
         let (schema, fills) = merged.map_err(|e| e.into_error(&self.base.path))?;
-        Ok((schema, fills, graphs))
+        Ok(Definition::Whole(schema, fills, graphs))
     }
 
     /// Leaves define mode without a change; a dataset that was being created is gone.

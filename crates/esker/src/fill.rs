@@ -45,6 +45,19 @@ pub(crate) fn fill_records(
         }
         return fill_range(file, begin + from * size, (to - from) * size, &record);
     }
+    fill_each_record(file, header, from, to, wanted)
+}
+
+/// The same variable by variable, of a header that need not have all of them.
+pub(crate) fn fill_each_record(
+    file: &dyn File,
+    header: &Header,
+    from: u64,
+    to: u64,
+    wanted: impl Fn(VarId) -> bool,
+) -> Result<()> {
+    let size = header.layout.record_size;
+    let records = || header.vars().filter(|(_, var, _)| header.schema.is_record(var));
     for record in from..to {
         for (_, var, place) in records().filter(|(id, _, _)| wanted(*id)) {
             let len = place.vsize.min(size);

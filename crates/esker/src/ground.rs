@@ -14,7 +14,7 @@ use esker_store::{File, Locked};
 use crate::base::Base;
 use crate::counting::Begun;
 use crate::error::{DecompositionError, Error, Result};
-use crate::fill::fill_records;
+use crate::fill::{fill_each_record, fill_records};
 use crate::io_thread::IoThread;
 use crate::lists::Memo;
 use crate::memory::{FillBytes, Lent, Memory, MemoryLayout, Sides};
@@ -23,6 +23,7 @@ use crate::options::FillMode;
 use crate::plan::{Extent, SharedRuns};
 use crate::report::Report;
 use crate::request::Request;
+use crate::rest::Rest;
 use crate::selection::{LogSpace, Space};
 use crate::strategy::Machine;
 use crate::volume::Volume;
@@ -39,6 +40,8 @@ pub(crate) struct Ground {
     pub(crate) records: u64,
     /// Each variable's own fill mode, by the file's number.
     pub(crate) fills: Vec<Option<FillMode>>,
+    /// What the header of the file has beyond this rank's objects, where those are all that `header` has.
+    pub(crate) rest: Option<Rest>,
     /// What programs see, in the file's order, where the header says it in another way.
     pub(crate) shown: Option<Schema>,
     /// Whether the file counts the records; otherwise a layout does, when it commits.
@@ -80,17 +83,19 @@ pub(crate) struct Opened {
     pub(crate) volume: Option<Arc<dyn Volume>>,
     pub(crate) lock: Option<Locked>,
     pub(crate) header: Header,
+    pub(crate) rest: Option<Rest>,
     pub(crate) records: u64,
 }
 
 impl Ground {
     pub(crate) fn new(base: Base, found: Opened, fills: Vec<Option<FillMode>>) -> Ground {
         let io = IoThread::new(format!("esker-io-{}", base.comm.rank()));
-        let Opened { file, renamed, volume, lock, header, records } = found;
+        let Opened { file, renamed, volume, lock, header, rest, records } = found;
         Ground {
             base,
             file,
             header,
+            rest,
             records,
             fills,
             shown: None,
@@ -142,6 +147,13 @@ impl Ground {
         self.moves.push((self.epoch, by));
         self.epoch = new_epoch();
         self.header = header;
+        self.header_changed();
+    }
+
+    /// All of the header takes the place of this rank's part of it. Its variables have other numbers.
+    pub(crate) fn learn(&mut self, header: Header, fills: Vec<Option<FillMode>>) {
+        (self.header, self.fills, self.rest) = (header, fills, None);
+        self.epoch = new_epoch();
         self.header_changed();
     }
 
@@ -261,7 +273,7 @@ impl Ground {
 
     /// Readers may count on the file being as long as its header says.
     pub(crate) fn extend_file(&self, records: u64) -> Result<()> {
-        let end = self.base.end_of(&self.header, records);
+        let end = self.base.end_of(&self.header, self.rest.as_ref(), records);
         if self.file.len()? < end {
             self.file.set_len(end)?;
         }
@@ -281,15 +293,23 @@ impl Ground {
     /// Fills this rank's share of the new records `from..to`, but for the variable that will
     /// be written whole there.
     pub(crate) fn fill_share(&self, from: u64, to: u64, covered: Option<VarId>) -> Result<()> {
+        let is_wanted = |id: VarId| self.is_filled(id) && Some(id) != covered;
+        if let Some(rest) = &self.rest {
+            // Nobody else knows of these variables, and this rank of no others.
+            let is_first = |id: VarId| rest.is_first.get(id.0).copied().unwrap_or(false);
+            let wanted = |id| is_first(id) && is_wanted(id);
+            return fill_each_record(&*self.file, &self.header, from, to, wanted);
+        }
         let mine = self.base.share().items(to.saturating_sub(from));
         let (start, end) = (from + mine.start, from + mine.end);
-        fill_records(&*self.file, &self.header, start, end, |id| {
-            self.is_filled(id) && Some(id) != covered
-        })
+        fill_records(&*self.file, &self.header, start, end, is_wanted)
     }
 
     /// Whether growing records means writing fill values.
     pub(crate) fn fills_records(&self) -> bool {
+        if let Some(rest) = &self.rest {
+            return rest.fills_records;
+        }
         let is_record = |id: VarId| {
             self.header.schema.variable(id).is_some_and(|v| self.header.schema.is_record(v))
         };

@@ -85,6 +85,17 @@ pub(crate) enum ChunkFiles {
     Rank,
 }
 
+/// Whose definitions a dataset gets whose ranks define different things.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Definitions {
+    /// Rank 0's, from C; in Rust, everyone's.
+    Root,
+    /// Everyone's, and everyone knows all of them.
+    Merge,
+    /// Everyone's, and each rank knows its own.
+    Shares,
+}
+
 /// Where the stripes of a new file come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FileStriping {
@@ -138,6 +149,8 @@ pub struct Hints {
     pub(crate) striping_factor: Option<u64>,
     /// `file_striping`
     pub(crate) file_striping: FileStriping,
+    /// `esker_definitions`
+    pub(crate) definitions: Definitions,
     /// `nc_data_move_chunk_size`: bytes that a rank holds at a time while it moves data for a
     /// redefinition.
     pub(crate) move_chunk: u64,
@@ -241,6 +254,7 @@ impl Default for Hints {
             striping_unit: None,
             striping_factor: None,
             file_striping: FileStriping::Auto,
+            definitions: Definitions::Root,
             move_chunk: 4 << 20,
             cb_write: Automatic::Automatic,
             cb_read: Automatic::Automatic,

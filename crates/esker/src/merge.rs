@@ -1,7 +1,8 @@
 //! Definitions of many ranks become one: names are keys. Pure.
 
 use esker_format::{
-    Attribute, DimId, DimLen, Dimension, NamedList, Owner, Schema, SchemaError, Variable,
+    Attribute, DimId, DimLen, Dimension, ExternalType, NamedList, Owner, Schema, SchemaError,
+    Values, Variable,
 };
 
 use crate::options::FillMode;
@@ -158,14 +159,7 @@ impl Draft {
         let owner = format!("variable \"{}\"", var.name);
         let (attrs, ranks) =
             merge_attrs(&mine.attrs, my_ranks, &var.attrs, attr_ranks, Some(&owner))?;
-        self.fills[at] = match (self.fills[at], fill) {
-            (Some((first, first_rank)), Some((second, second_rank))) if first != second => {
-                let object = format!("the fill mode of variable \"{}\"", var.name);
-                let texts = (format!("{first:?}"), format!("{second:?}"));
-                return Err(conflict(object, first_rank, second_rank, texts));
-            }
-            (mine, theirs) => mine.or(theirs),
-        };
+        self.fills[at] = require_equal_fills(self.fills[at], fill, &var.name)?;
         self.ranks.var_attrs[at] = ranks;
         if let Some(mine) = self.schema.vars.at_mut(at) {
             mine.attrs = attrs;
@@ -199,7 +193,7 @@ pub(crate) fn merge_attrs(
                         None => format!("global attribute \"{}\"", attr.name),
                         Some(owner) => format!("attribute \"{}\" of {owner}", attr.name),
                     };
-                    let texts = (value(own), value(attr));
+                    let texts = (attr_value(&own.values), attr_value(&attr.values));
                     return Err(conflict(object, ranks[at], *rank, texts));
                 }
             }
@@ -223,7 +217,24 @@ pub(crate) fn conflict(
     }
 }
 
-fn length(len: DimLen) -> String {
+/// The fill mode of a variable, of which two ranks may have chosen one.
+pub(crate) fn require_equal_fills(
+    mine: Option<(FillMode, u64)>,
+    theirs: Option<(FillMode, u64)>,
+    var: &str,
+) -> Result<Option<(FillMode, u64)>, MergeError> {
+    match (mine, theirs) {
+        (Some((first, first_rank)), Some((second, second_rank))) if first != second => {
+            let object = format!("the fill mode of variable \"{var}\"");
+            let texts = (format!("{first:?}"), format!("{second:?}"));
+            Err(conflict(object, first_rank, second_rank, texts))
+        }
+        (Some(mine), Some(theirs)) => Ok(Some((mine.0, mine.1.min(theirs.1)))),
+        (mine, theirs) => Ok(mine.or(theirs)),
+    }
+}
+
+pub(crate) fn length(len: DimLen) -> String {
     match len {
         DimLen::Fixed(len) => format!("length {len}"),
         DimLen::Unlimited => "unlimited".to_string(),
@@ -232,19 +243,25 @@ fn length(len: DimLen) -> String {
 
 fn declaration(schema: &Schema, var: &Variable) -> String {
     let name = |d: &DimId| schema.dims.at(d.0).map_or("?", |d| &*d.name);
-    let dims: Vec<&str> = var.dims.iter().map(name).collect();
-    format!("{} ({})", var.ty, dims.join(", "))
+    declared(var.ty, var.dims.iter().map(name))
 }
 
-fn value(attr: &Attribute) -> String {
+/// A variable's type and the names of its dimensions, for people.
+pub(crate) fn declared<'n>(ty: ExternalType, dims: impl Iterator<Item = &'n str>) -> String {
+    let dims: Vec<&str> = dims.collect();
+    format!("{ty} ({})", dims.join(", "))
+}
+
+/// An attribute's values, for people.
+pub(crate) fn attr_value(values: &Values) -> String {
     const SHOWN: usize = 40;
-    let text = match attr.values.text() {
+    let text = match values.text() {
         Some(text) => format!("{text:?}"),
         None => {
-            let some = (0..attr.values.len().min(4)).filter_map(|i| attr.values.get(i));
+            let some = (0..values.len().min(4)).filter_map(|i| values.get(i));
             let list: Vec<String> = some.map(|v| v.to_string()).collect();
-            let more = if attr.values.len() > 4 { ", …" } else { "" };
-            format!("{} {}{more}", attr.values.ty(), list.join(", "))
+            let more = if values.len() > 4 { ", …" } else { "" };
+            format!("{} {}{more}", values.ty(), list.join(", "))
         }
     };
     match text.char_indices().nth(SHOWN) {
@@ -256,7 +273,7 @@ fn value(attr: &Attribute) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use esker_format::{ExternalType, Values, Version};
+    use esker_format::Version;
 
     fn schema(dims: &[(&str, u64)], vars: &[(&str, ExternalType, &[usize])]) -> Schema {
         let mut schema = Schema::new(Version::Cdf5);

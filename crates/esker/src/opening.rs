@@ -146,8 +146,15 @@ impl Dataset {
         };
         let fills = vec![None; header.schema.vars.len()];
         let (file, container) = (container.view.clone(), Some(Box::new(container)));
-        let committed =
-            Committed { file, renamed: false, container, heap: None, volume: None, lock: None };
+        let committed = Committed {
+            file,
+            renamed: false,
+            container,
+            heap: None,
+            volume: None,
+            lock: None,
+            rest: None,
+        };
         Ok(dataset(base, (committed, header, records), fills))
     }
 }
@@ -167,8 +174,8 @@ pub(crate) fn dataset(
     (committed, header, records): (Committed, Header, u64),
     fills: Vec<Option<FillMode>>,
 ) -> Dataset {
-    let Committed { file, renamed, container, volume, lock, .. } = committed;
-    let found = Opened { file, renamed, volume, lock, header, records };
+    let Committed { file, renamed, container, volume, lock, rest, .. } = committed;
+    let found = Opened { file, renamed, volume, lock, header, rest, records };
     let mut ground = Ground::new(base, found, fills);
     let layout = stored_as(&mut ground, container);
     Dataset::new(ground, layout)
@@ -235,6 +242,7 @@ fn joined(base: &Base, main: Arc<dyn File>, disk: Header) -> Result<(Committed, 
             heap: None,
             volume: None,
             lock: None,
+            rest: None,
         };
         return Ok((committed, disk));
     };
@@ -248,7 +256,8 @@ fn joined(base: &Base, main: Arc<dyn File>, disk: Header) -> Result<(Committed, 
     }
     let file = spread.clone();
     let volume: Option<Arc<dyn Volume>> = Some(spread);
-    let committed = Committed { file, renamed, container: None, heap: None, volume, lock: None };
+    let committed =
+        Committed { file, renamed, container: None, heap: None, volume, lock: None, rest: None };
     Ok((committed, header))
 }
 

@@ -103,7 +103,8 @@ impl Dataset {
         base.raw |= !ground.counts;
         let (container, volume) = (container.map(Box::new), ground.volume.clone());
         let (heap, lock) = (None, None);
-        let committed = Committed { file, renamed: false, container, heap, volume, lock };
+        let committed =
+            Committed { file, renamed: false, container, heap, volume, lock, rest: None };
         let state = (committed, ground.header.clone(), ground.records);
         let mut dataset = opening::dataset(base, state, Vec::new());
         dataset.ground.broken = ground.broken.clone();

@@ -291,3 +291,49 @@ fn the_cache_of_chunks_keeps_its_bound() {
         });
     }
 }
+
+#[test]
+fn definitions_by_shares_take_their_own_and_a_third_of_the_header() {
+    const RANKS: usize = 16;
+    const EACH: usize = 2_000;
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.nc");
+    let peaks = esker::launch(RANKS, |comm| {
+        let mut hints = Hints::default();
+        hints.set("esker_definitions", "shares");
+        let options = CreateOptions::new().fill(FillMode::NoFill).hints(hints).comm(comm.clone());
+        let (def, own) = {
+            comm.barrier().unwrap();
+            let before = memory::live_of_all();
+            comm.barrier().unwrap();
+            let mut def = Dataset::create(&path, options).unwrap();
+            let x = def.add_dim("cells", DimLen::Fixed(4096)).unwrap();
+            for number in 0..EACH {
+                // A variable for each box of an AMR run.
+                let name = format!("level_2_box_{:07}", comm.rank() * EACH + number);
+                let var = def.add_var(&name, ExternalType::Double, &[x]).unwrap();
+                let corner = vec![number as i32, comm.rank() as i32, 7];
+                def.put_attr(var, "lo", corner.clone()).unwrap();
+                def.put_attr(var, "hi", corner).unwrap();
+            }
+            comm.barrier().unwrap();
+            let own = memory::live_of_all() - before;
+            (def, own)
+        };
+        let (ds, peak) = peak(&*comm, || def.enddef().unwrap());
+        assert!(!ds.knows_all());
+        let header = ds.header().layout.header_len as usize;
+        assert_eq!(ds.counts()[2] as usize, RANKS * EACH);
+        ds.close().unwrap();
+        (own, peak, header)
+    });
+    // Of all ranks together, what each may have.
+    for (own, peak, header) in peaks {
+        assert!(
+            peak < RANKS * header / 3,
+            "beyond {own} that are there, {peak} were allocated, of a header of {header}"
+        );
+    }
+    assert_eq!(Dataset::open(&path).unwrap().schema().vars.len(), RANKS * EACH);
+}

@@ -2,12 +2,15 @@
 
 use std::ffi::{c_char, c_int, c_void};
 
-use esker::graph::{GraphError, GraphSet};
+use esker::MemoryType;
+use esker::graph::{GraphError, GraphSet, Of};
 
+use crate::attribute::{external, hand_out, lent, type_of};
 use crate::codes::*;
 use crate::file::{File, State, copy_name, give, name_of, new_name};
 use crate::files;
 use crate::graph_ids::Kind;
+use crate::transfer::Offset;
 
 /// NC_DIRECTED and NC_UNDIRECTED of the header.
 const DIRECTED: c_int = 1;
@@ -400,4 +403,229 @@ pub(crate) unsafe fn inq_edge(
         }
         Ok(())
     })
+}
+
+/// Whose attributes are meant.
+fn owner(kind: Kind, name: &str) -> Of<'_> {
+    match kind {
+        Kind::Graph => Of::Graph(name),
+        Kind::Vertex | Kind::Edge => Of::Vertex(name),
+    }
+}
+
+/// Sets an attribute of a graph or a vertex, in define mode. Without a memory type it is the external one's.
+///
+/// # Safety
+///
+/// As the functions in C.
+pub(crate) unsafe fn put_att_of(
+    (ncid, kind, id): (c_int, Kind, c_int),
+    name: *const c_char,
+    xtype: c_int,
+    given: (i64, *const c_void),
+    memory: Option<MemoryType>,
+) -> c_int {
+    files::with(ncid, |file| {
+        // SAFETY: the name is as C says.
+        let name = new_name(unsafe { name_of(name) }?)?;
+        let of = file.graph_name(kind, id)?;
+        let ty = type_of(file.version, xtype, memory, given)?;
+        // SAFETY: the values are as C says, and were checked to be there.
+        let bytes = unsafe { lent(ty, memory, given) };
+        let (values, report) = external(file.version, ty, memory, bytes)?;
+        file.change_graphs(|set| set.put_attr(owner(kind, &of), name, values))?;
+        match report.all_fit() {
+            true => Ok(()),
+            false => Err(told(NC_ERANGE, format!("attribute \"{name}\": {report}"))),
+        }
+    })
+}
+
+/// Gives the values of an attribute.
+///
+/// # Safety
+///
+/// As the functions in C.
+pub(crate) unsafe fn get_att_of(
+    (ncid, kind, id): (c_int, Kind, c_int),
+    name: *const c_char,
+    data: *mut c_void,
+    memory: Option<MemoryType>,
+) -> c_int {
+    files::with(ncid, |file| {
+        let version = file.version;
+        // SAFETY: the name is as C says.
+        let name = std::str::from_utf8(unsafe { name_of(name) }?).map_err(|_| NC_ENOTATT)?;
+        let of = file.graph_name(kind, id)?;
+        let attrs = file.graphs()?.attrs(owner(kind, &of)).map_err(code)?;
+        let found = attrs.get(&esker_format::name::normalise(name)).ok_or(NC_ENOTATT)?;
+        // SAFETY: the caller has room for all values.
+        unsafe { hand_out((name, &found.values), version, data, memory) }
+    })
+}
+
+/// Gives the type of an attribute, and how many values it has.
+unsafe fn inq_att_of(
+    (ncid, kind, id): (c_int, Kind, c_int),
+    name: *const c_char,
+    xtypep: *mut c_int,
+    lenp: *mut Offset,
+) -> c_int {
+    files::with(ncid, |file| {
+        // SAFETY: the name is as C says.
+        let name = std::str::from_utf8(unsafe { name_of(name) }?).map_err(|_| NC_ENOTATT)?;
+        let of = file.graph_name(kind, id)?;
+        let attrs = file.graphs()?.attrs(owner(kind, &of)).map_err(code)?;
+        let found = attrs.get(&esker_format::name::normalise(name)).ok_or(NC_ENOTATT)?;
+        // SAFETY: the places are as C says.
+        unsafe {
+            give(xtypep, found.values.ty().code() as c_int);
+            give(lenp, found.values.len() as Offset);
+        }
+        Ok(())
+    })
+}
+
+unsafe fn inq_natts_of((ncid, kind, id): (c_int, Kind, c_int), nattsp: *mut c_int) -> c_int {
+    files::with(ncid, |file| {
+        let of = file.graph_name(kind, id)?;
+        let count = file.graphs()?.attrs(owner(kind, &of)).map_err(code)?.len();
+        // SAFETY: the place is as C says.
+        unsafe { give(nattsp, count as c_int) };
+        Ok(())
+    })
+}
+
+unsafe fn inq_attname_of(
+    (ncid, kind, id): (c_int, Kind, c_int),
+    attnum: c_int,
+    name: *mut c_char,
+) -> c_int {
+    files::with(ncid, |file| {
+        let of = file.graph_name(kind, id)?;
+        let attrs = file.graphs()?.attrs(owner(kind, &of)).map_err(code)?;
+        let found = usize::try_from(attnum).ok().and_then(|at| attrs.at(at)).ok_or(NC_ENOTATT)?;
+        // SAFETY: the place is as C says.
+        unsafe { copy_name(&found.name, name) };
+        Ok(())
+    })
+}
+
+unsafe fn del_att_of((ncid, kind, id): (c_int, Kind, c_int), name: *const c_char) -> c_int {
+    files::with(ncid, |file| {
+        // SAFETY: the name is as C says.
+        let name = new_name(unsafe { name_of(name) }?)?;
+        let of = file.graph_name(kind, id)?;
+        let attrs = file.graphs()?.attrs(owner(kind, &of)).map_err(code)?;
+        if attrs.get(&esker_format::name::normalise(name)).is_none() {
+            return Err(NC_ENOTATT);
+        }
+        file.change_graphs(|set| set.del_attr(owner(kind, &of), name).map(drop))
+    })
+}
+
+pub(crate) unsafe fn put_graph_att(
+    ncid: c_int,
+    graphid: c_int,
+    name: *const c_char,
+    xtype: c_int,
+    len: Offset,
+    op: *const c_void,
+) -> c_int {
+    // SAFETY: the arguments are as C says.
+    unsafe { put_att_of((ncid, Kind::Graph, graphid), name, xtype, (len, op), None) }
+}
+
+pub(crate) unsafe fn get_graph_att(
+    ncid: c_int,
+    graphid: c_int,
+    name: *const c_char,
+    ip: *mut c_void,
+) -> c_int {
+    // SAFETY: the arguments are as C says.
+    unsafe { get_att_of((ncid, Kind::Graph, graphid), name, ip, None) }
+}
+
+pub(crate) unsafe fn inq_graph_att(
+    ncid: c_int,
+    graphid: c_int,
+    name: *const c_char,
+    xtypep: *mut c_int,
+    lenp: *mut Offset,
+) -> c_int {
+    // SAFETY: the arguments are as C says.
+    unsafe { inq_att_of((ncid, Kind::Graph, graphid), name, xtypep, lenp) }
+}
+
+pub(crate) unsafe fn inq_graph_natts(ncid: c_int, graphid: c_int, nattsp: *mut c_int) -> c_int {
+    // SAFETY: the place is as C says.
+    unsafe { inq_natts_of((ncid, Kind::Graph, graphid), nattsp) }
+}
+
+pub(crate) unsafe fn inq_graph_attname(
+    ncid: c_int,
+    graphid: c_int,
+    attnum: c_int,
+    name: *mut c_char,
+) -> c_int {
+    // SAFETY: the place is as C says.
+    unsafe { inq_attname_of((ncid, Kind::Graph, graphid), attnum, name) }
+}
+
+pub(crate) unsafe fn del_graph_att(ncid: c_int, graphid: c_int, name: *const c_char) -> c_int {
+    // SAFETY: the name is as C says.
+    unsafe { del_att_of((ncid, Kind::Graph, graphid), name) }
+}
+
+pub(crate) unsafe fn put_vertex_att(
+    ncid: c_int,
+    vertexid: c_int,
+    name: *const c_char,
+    xtype: c_int,
+    len: Offset,
+    op: *const c_void,
+) -> c_int {
+    // SAFETY: the arguments are as C says.
+    unsafe { put_att_of((ncid, Kind::Vertex, vertexid), name, xtype, (len, op), None) }
+}
+
+pub(crate) unsafe fn get_vertex_att(
+    ncid: c_int,
+    vertexid: c_int,
+    name: *const c_char,
+    ip: *mut c_void,
+) -> c_int {
+    // SAFETY: the arguments are as C says.
+    unsafe { get_att_of((ncid, Kind::Vertex, vertexid), name, ip, None) }
+}
+
+pub(crate) unsafe fn inq_vertex_att(
+    ncid: c_int,
+    vertexid: c_int,
+    name: *const c_char,
+    xtypep: *mut c_int,
+    lenp: *mut Offset,
+) -> c_int {
+    // SAFETY: the arguments are as C says.
+    unsafe { inq_att_of((ncid, Kind::Vertex, vertexid), name, xtypep, lenp) }
+}
+
+pub(crate) unsafe fn inq_vertex_natts(ncid: c_int, vertexid: c_int, nattsp: *mut c_int) -> c_int {
+    // SAFETY: the place is as C says.
+    unsafe { inq_natts_of((ncid, Kind::Vertex, vertexid), nattsp) }
+}
+
+pub(crate) unsafe fn inq_vertex_attname(
+    ncid: c_int,
+    vertexid: c_int,
+    attnum: c_int,
+    name: *mut c_char,
+) -> c_int {
+    // SAFETY: the place is as C says.
+    unsafe { inq_attname_of((ncid, Kind::Vertex, vertexid), attnum, name) }
+}
+
+pub(crate) unsafe fn del_vertex_att(ncid: c_int, vertexid: c_int, name: *const c_char) -> c_int {
+    // SAFETY: the name is as C says.
+    unsafe { del_att_of((ncid, Kind::Vertex, vertexid), name) }
 }

@@ -321,11 +321,10 @@ pub(crate) unsafe fn inq_header_size(ncid: c_int, size: *mut i64) -> c_int {
 
 pub(crate) unsafe fn inq_header_extent(ncid: c_int, extent: *mut i64) -> c_int {
     files::with(ncid, |file| {
-        let first = file.header().map_or(0, |h| {
-            let begins = h.vars().filter(|(_, var, _)| !h.schema.is_record(var));
-            let fixed = begins.map(|(_, _, place)| place.begin).next();
-            fixed.or(h.layout.record_begin).unwrap_or(h.layout.header_len)
-        });
+        let first = match (&file.state, file.header()) {
+            (State::Data(dataset), _) => dataset.data_begin(),
+            (_, header) => header.map_or(0, Header::data_begin),
+        };
         // SAFETY: the place is as C says.
         unsafe { give(extent, first as i64) };
         Ok(())
@@ -335,10 +334,14 @@ pub(crate) unsafe fn inq_header_extent(ncid: c_int, extent: *mut i64) -> c_int {
 pub(crate) unsafe fn inq_recsize(ncid: c_int, recsize: *mut i64) -> c_int {
     files::with(ncid, |file| {
         // Of the variables as the program sees them, whatever is stored of each record.
+        let knows_all = match &file.state {
+            State::Data(dataset) => dataset.knows_all(),
+            _ => true,
+        };
         let size = match (file.header(), DataLayout::place(file.schema()?, &Alignment::default())) {
             (None, _) => 0,
-            (Some(_), Ok(layout)) => layout.record_size,
-            (Some(header), Err(_)) => header.layout.record_size,
+            (Some(_), Ok(layout)) if knows_all => layout.record_size,
+            (Some(header), _) => header.layout.record_size,
         };
         // SAFETY: the place is as C says.
         unsafe { give(recsize, size as i64) };

@@ -101,9 +101,8 @@ fn hints_for(pairs: &[(String, String)]) -> Hints {
             _ => hints.set(key, value),
         }
     }
-    // These are this interface's own.
-    let own = ["nc_in_place_swap", "esker_definitions"];
-    let idle = |key: &str| Hints::is_without_effect(key) && !own.contains(&key);
+    // This is this interface's own.
+    let idle = |key: &str| Hints::is_without_effect(key) && key != "nc_in_place_swap";
     for (key, value) in pairs.iter().filter(|(key, _)| verbose() && idle(key)) {
         eprintln!("pnetcdf: the hint {key}={value} is known, and has no effect here");
     }
@@ -126,13 +125,7 @@ fn aligns_of(pairs: &[(String, String)]) -> Aligns {
 /// Whether the ranks' definitions are merged, and need not be alike.
 fn merges(pairs: &[(String, String)]) -> bool {
     let value = pairs.iter().find(|(key, _)| key == "esker_definitions");
-    let value = value.map(|(_, value)| value.trim());
-    if let Some(other) = value.filter(|value| !["root", "merge"].contains(value) && verbose()) {
-        eprintln!(
-            "pnetcdf: hint esker_definitions={other:?} is not used: it is none of root, merge"
-        );
-    }
-    value == Some("merge")
+    value.is_some_and(|(_, value)| ["merge", "shares"].contains(&value.trim()))
 }
 
 /// Up to which size a posted put is copied when it is posted. PnetCDF swaps the bytes of small
@@ -582,8 +575,10 @@ pub(crate) unsafe fn redef(ncid: c_int) -> c_int {
         let State::Data(dataset) = state else { return Err(NC_EINDEFINE) };
         file.changed(Touched::Anything);
         file.independent = false;
-        file.old_vars = dataset.schema().vars.len();
         let define = dataset.redef().map_err(|e| together(&*file.comm, &e))?;
+        // With definitions by shares, more than this rank knew before.
+        file.old_vars = define.schema().vars.len();
+        file.no_fill.resize(file.old_vars, true);
         file.state = State::Define(Box::new(define));
         Ok(())
     })

@@ -11,8 +11,10 @@ use super::descriptor::{Values, columns, offsets};
 use super::exports::*;
 use super::graphs::{inq_edgeids, inq_graph, inq_graphids, inq_vertex, inq_vertexids};
 use super::*;
+use crate::calls::{get_att_of, put_att_of};
 use crate::codes::{NC_EINVAL, told};
 use crate::exports::*;
+use crate::graph_ids::Kind;
 use crate::request::Buffer;
 use crate::transfer::{self, Call, Operation, Slab};
 
@@ -249,12 +251,18 @@ pub(crate) unsafe fn vard(
     }
 }
 
+/// Whose attributes a procedure is about, by the number that Fortran gives.
+#[derive(Clone, Copy)]
+enum Owner {
+    Var,
+    Of(Kind),
+}
+
 /// `nf90mpi_put_att` of values; a text has its trailing blanks taken off before.
-pub(crate) unsafe fn put_att(
-    memory: MemoryType,
-    xtype: c_int,
-    ncid: *const c_int,
-    varid: *const c_int,
+unsafe fn put(
+    owner: Owner,
+    (memory, xtype): (MemoryType, c_int),
+    (ncid, id): (*const c_int, *const c_int),
     name: (*const c_char, usize),
     values: Values,
 ) -> c_int {
@@ -266,46 +274,85 @@ pub(crate) unsafe fn put_att(
         if memory == MemoryType::Text {
             len = bytes.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1);
         }
-        let (name, bytes) = (name.as_ptr(), bytes.as_ptr().cast());
-        crate::attribute::put(
-            *ncid,
-            (*varid).wrapping_sub(1),
-            name,
-            xtype,
-            len as Offset,
-            bytes,
-            Some(memory),
-        )
+        let (name, bytes, len) = (name.as_ptr(), bytes.as_ptr().cast(), len as Offset);
+        let (ncid, id) = (*ncid, (*id).wrapping_sub(1));
+        match owner {
+            Owner::Var => crate::attribute::put(ncid, id, name, xtype, len, bytes, Some(memory)),
+            Owner::Of(kind) => {
+                put_att_of((ncid, kind, id), name, xtype, (len, bytes), Some(memory))
+            }
+        }
     }
 }
 
 /// `nf90mpi_get_att` of values.
-pub(crate) unsafe fn get_att(
+unsafe fn get(
+    owner: Owner,
     memory: MemoryType,
-    ncid: *const c_int,
-    varid: *const c_int,
+    (ncid, id): (*const c_int, *const c_int),
     name: (*const c_char, usize),
     values: Values,
 ) -> c_int {
     // SAFETY: the arguments are as Fortran says. The attribute is read into memory of its own,
     // because it may be longer than the array.
     unsafe {
-        let (ncid, varid, name) = (*ncid, (*varid).wrapping_sub(1), to_text(name.0, name.1));
-        let mut len: Offset = 0;
+        let (ncid, id, name) = (*ncid, (*id).wrapping_sub(1), to_text(name.0, name.1));
+        let (mut len, mut xtype): (Offset, c_int) = (0, 0);
         // A wrong name is told by the second call.
-        let _ = ncmpi_inq_attlen(ncid, varid, name.as_ptr(), &mut len);
+        let _ = match owner {
+            Owner::Var => ncmpi_inq_attlen(ncid, id, name.as_ptr(), &mut len),
+            Owner::Of(Kind::Graph) => {
+                ncmpi_inq_graph_att(ncid, id, name.as_ptr(), &mut xtype, &mut len)
+            }
+            Owner::Of(_) => ncmpi_inq_vertex_att(ncid, id, name.as_ptr(), &mut xtype, &mut len),
+        };
         let mut bytes = values.pack();
         if memory == MemoryType::Text {
             bytes.fill(b' ');
         }
         let room = bytes.len().max(usize::try_from(len).unwrap_or(0) * memory.size());
         bytes.resize(room, 0);
-        let place = bytes.as_mut_ptr().cast();
-        let code = crate::attribute::get(ncid, varid, name.as_ptr(), place, Some(memory));
+        let (name, place) = (name.as_ptr(), bytes.as_mut_ptr().cast());
+        let code = match owner {
+            Owner::Var => crate::attribute::get(ncid, id, name, place, Some(memory)),
+            Owner::Of(kind) => get_att_of((ncid, kind, id), name, place, Some(memory)),
+        };
         values.unpack(&bytes);
         code
     }
 }
+
+/// Procedures for attributes of one kind of owner.
+macro_rules! attributes {
+    ($put:ident, $get:ident, $owner:expr) => {
+        pub(crate) unsafe fn $put(
+            memory: MemoryType,
+            xtype: c_int,
+            ncid: *const c_int,
+            id: *const c_int,
+            name: (*const c_char, usize),
+            values: Values,
+        ) -> c_int {
+            // SAFETY: the arguments are as Fortran says.
+            unsafe { put($owner, (memory, xtype), (ncid, id), name, values) }
+        }
+
+        pub(crate) unsafe fn $get(
+            memory: MemoryType,
+            ncid: *const c_int,
+            id: *const c_int,
+            name: (*const c_char, usize),
+            values: Values,
+        ) -> c_int {
+            // SAFETY: the arguments are as Fortran says.
+            unsafe { get($owner, memory, (ncid, id), name, values) }
+        }
+    };
+}
+
+attributes!(put_att, get_att, Owner::Var);
+attributes!(put_graph_att, get_graph_att, Owner::Of(Kind::Graph));
+attributes!(put_vertex_att, get_vertex_att, Owner::Of(Kind::Vertex));
 
 pub(crate) unsafe fn enddef(
     ncid: *mut c_int,

@@ -53,7 +53,47 @@ int main(int argc, char **argv)
     DO(ncmpi_def_vertex(ncid, own, &level));
     DO(ncmpi_add_vertex(ncid, graph, level));
     DO(ncmpi_add_edge(ncid, level, edge, base));
+    /* Attributes: values of the type that is named. */
+    double times[2] = {0.5, -1.5}, got[2] = {0, 0};
+    int natts, number = 0;
+    nc_type type;
+    MPI_Offset length;
+    DO(ncmpi_put_graph_att(ncid, graph, "times", NC_DOUBLE, 2, times));
+    DO(ncmpi_put_graph_att(ncid, graph, "made by", NC_CHAR, 4, "test"));
+    DO(ncmpi_put_vertex_att(ncid, level, "rank", NC_INT, 1, &rank));
+    IS(ncmpi_put_graph_att(ncid, 9, "times", NC_DOUBLE, 2, times) == NC_EINVAL);
+    IS(ncmpi_put_vertex_att(ncid, level, "rank", 99, 1, &rank) == NC_EBADTYPE);
+    IS(ncmpi_put_vertex_att(ncid, level, "rank", NC_INT, -1, &rank) == NC_EINVAL);
+    IS(ncmpi_put_vertex_att(ncid, level, "rank", NC_INT, 1, NULL) == NC_EINVAL);
+    DO(ncmpi_put_vertex_att(ncid, base, "gone", NC_INT, 1, &ranks));
+    DO(ncmpi_del_vertex_att(ncid, base, "gone"));
+    IS(ncmpi_del_vertex_att(ncid, base, "gone") == NC_ENOTATT);
     DO(ncmpi_enddef(ncid));
+
+    DO(ncmpi_inq_graph_natts(ncid, graph, &natts));
+    IS(natts == 2);
+    DO(ncmpi_inq_graph_attname(ncid, graph, 1, name));
+    IS(strcmp(name, "made by") == 0);
+    IS(ncmpi_inq_graph_attname(ncid, graph, 2, name) == NC_ENOTATT);
+    IS(ncmpi_inq_graph_attname(ncid, graph, -1, name) == NC_ENOTATT);
+    DO(ncmpi_inq_graph_att(ncid, graph, "times", &type, &length));
+    IS(type == NC_DOUBLE && length == 2);
+    DO(ncmpi_get_graph_att(ncid, graph, "times", got));
+    IS(got[0] == 0.5 && got[1] == -1.5);
+    IS(ncmpi_get_graph_att(ncid, graph, "nothing", got) == NC_ENOTATT);
+    IS(ncmpi_get_graph_att(ncid, graph, "times", NULL) == NC_EINVAL);
+    DO(ncmpi_inq_vertex_natts(ncid, level, &natts));
+    IS(natts == 1);
+    DO(ncmpi_inq_vertex_natts(ncid, base, &natts));
+    IS(natts == 0);
+    DO(ncmpi_inq_vertex_attname(ncid, level, 0, name));
+    IS(strcmp(name, "rank") == 0);
+    DO(ncmpi_inq_vertex_att(ncid, level, "rank", &type, NULL));
+    IS(type == NC_INT);
+    DO(ncmpi_get_vertex_att(ncid, level, "rank", &number));
+    IS(number == rank);
+    IS(ncmpi_put_graph_att(ncid, graph, "times", NC_DOUBLE, 1, times) == NC_ENOTINDEFINE);
+    IS(ncmpi_del_graph_att(ncid, graph, "times") == NC_ENOTINDEFINE);
 
     /* Numbers that were given stay. */
     DO(ncmpi_inq_vertex(ncid, level, name, &nvars, varids, &nedges, edgeids, to));
@@ -94,12 +134,15 @@ int main(int argc, char **argv)
     for (int r = 0; r < ranks; r++) {
         sprintf(own, "level of %d", r);
         DO(ncmpi_inq_vertexid(ncid, own, &level));
+        DO(ncmpi_get_vertex_att(ncid, level, "rank", &number));
+        IS(number == r);
         if (r == 0) {
             DO(ncmpi_del_edge_in_vertex(ncid, level, beside, base));
             DO(ncmpi_rename_vertex(ncid, level, "fine"));
         } else
             DO(ncmpi_del_vertex(ncid, level));
     }
+    DO(ncmpi_del_graph_att(ncid, graph, "made by"));
     DO(ncmpi_del_edge(ncid, beside));
     DO(ncmpi_rename_edge(ncid, edge, "is finer than"));
     DO(ncmpi_rename_graph(ncid, graph, "levels"));
@@ -113,6 +156,8 @@ int main(int argc, char **argv)
     DO(ncmpi_enddef(ncid));
     DO(ncmpi_inq_graphs(ncid, &graphs, &vertices, &edges));
     IS(graphs == 1 && vertices == 2 && edges == 1);
+    DO(ncmpi_inq_graph_natts(ncid, graph, &natts));
+    IS(natts == 1);
     DO(ncmpi_inq_edge(ncid, edge, name, NULL, NULL));
     IS(strcmp(name, "is finer than") == 0);
     DO(ncmpi_inq_vertex(ncid, base, name, &nvars, NULL, NULL, NULL, NULL));
@@ -133,6 +178,12 @@ int main(int argc, char **argv)
         DO(ncmpi_create(MPI_COMM_WORLD, "graphs.nc", NC_CLOBBER, MPI_INFO_NULL, &ncid));
         DO(ncmpi_def_graph(ncid, "g", &graph));
         DO(ncmpi_def_edge(ncid, "e", rank, NC_DIRECTED, &edge));
+        IS(ncmpi_enddef(ncid) == NC_EMULTIDEFINE);
+        DO(ncmpi_abort(ncid));
+        /* So are two values of one attribute. */
+        DO(ncmpi_create(MPI_COMM_WORLD, "graphs.nc", NC_CLOBBER, MPI_INFO_NULL, &ncid));
+        DO(ncmpi_def_graph(ncid, "g", &graph));
+        DO(ncmpi_put_graph_att(ncid, graph, "a", NC_INT, 1, &rank));
         IS(ncmpi_enddef(ncid) == NC_EMULTIDEFINE);
         DO(ncmpi_abort(ncid));
     }

@@ -7,8 +7,9 @@
       integer err, rank, ranks, ncid, dims(1), var, graph, edge, beside
       integer base, level, found, r, bad, total, ngraphs, nvertices
       integer nedges, nvars, n, ids(64), varids(64), edgeids(64), to(64)
-      integer direction
+      integer direction, natts, xtype, number
       integer*8 length
+      double precision times(2), got(2)
       double precision weight
       character*60 name, own
       bad = 0
@@ -47,7 +48,49 @@
       call is(nfmpi_def_vertex(ncid, own, level), 0, 19, bad)
       call is(nfmpi_add_vertex(ncid, graph, level), 0, 20, bad)
       call is(nfmpi_add_edge(ncid, level, edge, base), 0, 21, bad)
+      times(1) = 0.5d0
+      times(2) = -1.5d0
+      length = 2
+      call is(nfmpi_put_graph_att(ncid, graph, 'times ', nf_double,
+     +    length, times), 0, 100, bad)
+      call is(nfmpi_put_graph_att(ncid, graph, 'gone', nf_double,
+     +    length, times), 0, 101, bad)
+      call is(nfmpi_del_graph_att(ncid, graph, 'gone'), 0, 102, bad)
+      length = 1
+      call is(nfmpi_put_vertex_att(ncid, level, 'rank', nf_int,
+     +    length, rank), 0, 103, bad)
+      call is(nfmpi_put_vertex_att(ncid, level, 'gone', nf_int,
+     +    length, rank), 0, 104, bad)
+      call is(nfmpi_del_vertex_att(ncid, level, 'gone'), 0, 105, bad)
       call is(nfmpi_enddef(ncid), 0, 22, bad)
+      call is(nfmpi_inq_graph_natts(ncid, graph, natts), 0, 106, bad)
+      call is(natts, 1, 107, bad)
+      call is(nfmpi_inq_graph_attname(ncid, graph, 1, name), 0, 108,
+     +    bad)
+      if (name .ne. 'times') bad = bad + 1
+      call is(nfmpi_inq_graph_attname(ncid, graph, 2, name),
+     +    nf_enotatt, 109, bad)
+      call is(nfmpi_inq_graph_att(ncid, graph, 'times', xtype,
+     +    length), 0, 110, bad)
+      call is(xtype, nf_double, 111, bad)
+      if (length .ne. 2) bad = bad + 1
+      call is(nfmpi_get_graph_att(ncid, graph, 'times', got), 0, 112,
+     +    bad)
+      if (got(1) .ne. 0.5d0 .or. got(2) .ne. -1.5d0) bad = bad + 1
+      call is(nfmpi_inq_vertex_natts(ncid, level, natts), 0, 113, bad)
+      call is(natts, 1, 114, bad)
+      call is(nfmpi_inq_vertex_attname(ncid, level, 1, name), 0, 115,
+     +    bad)
+      if (name .ne. 'rank') bad = bad + 1
+      call is(nfmpi_inq_vertex_att(ncid, level, 'rank', xtype,
+     +    length), 0, 116, bad)
+      call is(xtype, nf_int, 117, bad)
+      number = -1
+      call is(nfmpi_get_vertex_att(ncid, level, 'rank', number), 0,
+     +    118, bad)
+      call is(number, rank, 119, bad)
+      call is(nfmpi_get_vertex_att(ncid, level, 'nothing', number),
+     +    nf_enotatt, 120, bad)
 
       call is(nfmpi_inq_graphs(ncid, ngraphs, nvertices, nedges), 0,
      +    23, bad)

@@ -5,8 +5,10 @@ program graphs
   implicit none
   integer :: err, rank, ranks, ncid, dims(1), var, graph, edge, beside, base, level, found, r, bad, total
   integer :: ngraphs, nvertices, nedges, nvars, n, ids(64), varids(8), edgeids(8), to(8), direction
-  integer :: spaced(64, 2)
-  real(8) :: weight
+  integer :: spaced(64, 2), natts, xtype, number
+  integer(8) :: length
+  real(8) :: weight, got(3)
+  real(4) :: single
   character(len=60) :: name, own
   bad = 0
   call MPI_Init(err)
@@ -35,7 +37,44 @@ program graphs
   call is(nf90mpi_def_vertex(ncid, own, level), 0, 19)
   call is(nf90mpi_add_vertex(ncid, graph, level), 0, 20)
   call is(nf90mpi_add_edge(ncid, level, edge, base), 0, 21)
+  call is(nf90mpi_put_graph_att(ncid, graph, 'times', (/0.5_8, -1.5_8/)), 0, 100)
+  call is(nf90mpi_put_graph_att(ncid, graph, 'made by', 'test  '), 0, 101)
+  call is(nf90mpi_put_graph_att(ncid, graph, 'gone', 7), 0, 102)
+  call is(nf90mpi_del_graph_att(ncid, graph, 'gone'), 0, 103)
+  call is(nf90mpi_put_vertex_att(ncid, level, 'rank', rank), 0, 104)
+  call is(nf90mpi_put_vertex_att(ncid, level, 'name', own), 0, 105)
+  call is(nf90mpi_put_vertex_att(ncid, level, 'gone', 1.5), 0, 106)
+  call is(nf90mpi_del_vertex_att(ncid, level, 'gone'), 0, 107)
+  call is(nf90mpi_put_vertex_att(ncid, 99, 'rank', rank), nf90_einval, 108)
   call is(nf90mpi_enddef(ncid), 0, 22)
+
+  call is(nf90mpi_inq_graph_natts(ncid, graph, natts), 0, 110)
+  call is(natts, 2, 111)
+  call is(nf90mpi_inq_graph_attname(ncid, graph, 2, name), 0, 112)
+  if (name /= 'made by') bad = bad + 1
+  call is(nf90mpi_inq_graph_att(ncid, graph, 'made by', xtype, length), 0, 113)
+  call is(xtype, nf90_char, 114)
+  call is(int(length), 4, 115)
+  call is(nf90mpi_get_graph_att(ncid, graph, 'made by', name), 0, 116)
+  if (name /= 'test') bad = bad + 1
+  got = 9
+  call is(nf90mpi_get_graph_att(ncid, graph, 'times', got), 0, 117)
+  if (any(got /= (/0.5_8, -1.5_8, 9.0_8/))) bad = bad + 1
+  call is(nf90mpi_inq_vertex_natts(ncid, level, natts), 0, 118)
+  call is(natts, 2, 119)
+  call is(nf90mpi_inq_vertex_attname(ncid, level, 1, name), 0, 120)
+  if (name /= 'rank') bad = bad + 1
+  call is(nf90mpi_inq_vertex_att(ncid, level, 'rank', xtype, length), 0, 121)
+  call is(xtype, nf90_int, 122)
+  ! Of another type than it has.
+  call is(nf90mpi_get_vertex_att(ncid, level, 'rank', single), 0, 123)
+  call is(int(single), rank, 124)
+  call is(nf90mpi_get_vertex_att(ncid, level, 'rank', number), 0, 125)
+  call is(number, rank, 126)
+  call is(nf90mpi_get_vertex_att(ncid, level, 'name', name), 0, 127)
+  if (name /= own) bad = bad + 1
+  call is(nf90mpi_get_vertex_att(ncid, level, 'nothing', number), nf90_enotatt, 128)
+  call is(nf90mpi_put_graph_att(ncid, graph, 'times', 1), nf90_enotindefine, 129)
 
   call is(nf90mpi_inq_graphs(ncid, ngraphs, nvertices, nedges), 0, 23)
   call is(ngraphs, 1, 24)

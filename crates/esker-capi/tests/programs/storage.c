@@ -319,14 +319,52 @@ static void tokens(const char *path, const char *hint, const char *hint_value) {
     MPI_Info_free(&info);
 }
 
+/* Some ranks define what has records and nothing else, others what has none: places are the same on all of them. */
+static void mixed(const char *how) {
+    int ncid, dim, var, value;
+    MPI_Info info;
+    MPI_Offset at = rank, one = 1, offset, extent, record_size;
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "esker_definitions", how);
+    DO(ncmpi_create(MPI_COMM_WORLD, "mixed.nc", NC_CLOBBER, info, &ncid));
+    if (rank == 0) {
+        DO(ncmpi_def_dim(ncid, "x", 1, &dim));
+        DO(ncmpi_def_var(ncid, "fixed", NC_INT, 1, &dim, &var));
+        at = 0;
+    } else {
+        DO(ncmpi_def_dim(ncid, "t", NC_UNLIMITED, &dim));
+        DO(ncmpi_def_var(ncid, "grows", NC_INT, 1, &dim, &var));
+    }
+    DO(ncmpi_enddef(ncid));
+    value = 100 + rank;
+    DO(ncmpi_put_vara_int_all(ncid, var, &at, &one, &value));
+    DO(ncmpi_inq_varoffset(ncid, var, &offset));
+    DO(ncmpi_inq_header_extent(ncid, &extent));
+    EQUAL(extent, 512);
+    DO(ncmpi_inq_recsize(ncid, &record_size));
+    EQUAL(record_size, ranks > 1 ? 4 : 0);
+    DO(ncmpi_close(ncid));
+    DO(ncmpi_open(MPI_COMM_WORLD, "mixed.nc", NC_NOWRITE, MPI_INFO_NULL, &ncid));
+    MPI_Offset stored;
+    DO(ncmpi_inq_varid(ncid, rank == 0 ? "fixed" : "grows", &var));
+    DO(ncmpi_inq_varoffset(ncid, var, &stored));
+    EQUAL(stored, offset);
+    value = 0;
+    DO(ncmpi_get_vara_int_all(ncid, var, &at, &one, &value));
+    EQUAL(value, 100 + rank);
+    DO(ncmpi_close(ncid));
+    MPI_Info_free(&info);
+}
+
 /* Each rank defines what it uses alone, and what all share. */
-static void merged(void) {
+static void merged(const char *how) {
+    int knows_all = strcmp(how, "merge") == 0 || ranks == 1;
     int ncid, dim, own_dim, shared, mine, nvars, also;
     char name[40], dim_name[40];
     MPI_Info info;
     MPI_Offset len;
     MPI_Info_create(&info);
-    MPI_Info_set(info, "esker_definitions", "merge");
+    MPI_Info_set(info, "esker_definitions", how);
     DO(ncmpi_create(MPI_COMM_WORLD, "merged.nc", NC_CLOBBER, info, &ncid));
     sprintf(name, "of_rank_%d", rank);
     sprintf(dim_name, "n%d", rank);
@@ -338,7 +376,7 @@ static void merged(void) {
     DO(ncmpi_enddef(ncid));
     EQUAL(mine, 0);
     DO(ncmpi_inq_nvars(ncid, &nvars));
-    EQUAL(nvars, ranks + 1);
+    EQUAL(nvars, knows_all ? ranks + 1 : 2);
     DO(ncmpi_inq_varid(ncid, "shared", &also));
     EQUAL(also, shared);
     DO(ncmpi_inq_dimlen(ncid, own_dim, &len));
@@ -350,7 +388,10 @@ static void merged(void) {
     DO(ncmpi_begin_indep_data(ncid));
     DO(ncmpi_put_var_int(ncid, mine, row));
     DO(ncmpi_end_indep_data(ncid));
+    /* A redefinition begins with everything that is in the file, under the same numbers. */
     DO(ncmpi_redef(ncid));
+    DO(ncmpi_inq_nvars(ncid, &nvars));
+    EQUAL(nvars, ranks + 1);
     DO(ncmpi_put_att_text(ncid, NC_GLOBAL, "title", 3, "all"));
     DO(ncmpi_enddef(ncid));
     memset(row, 0, sizeof(int) * (ranks + 2));
@@ -395,7 +436,10 @@ int main(int argc, char **argv) {
     tokens("burst.nc", "nc_burst_buf", "enable");
     tokens("log.nc", "esker_layout", "log");
     tokens("folder.nc", "esker_chunk_files", "shared");
-    merged();
+    merged("merge");
+    merged("shares");
+    mixed("merge");
+    mixed("shares");
     /* In a container every variable is a log. */
     MPI_Info_create(&info);
     MPI_Info_set(info, "esker_layout", "log");

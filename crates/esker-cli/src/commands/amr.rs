@@ -7,6 +7,7 @@ use std::sync::Arc;
 use esker::{CreateOptions, Dataset, DimLen, ExternalType, Owner, Selection, SelfComm};
 use esker_models::ModelError;
 use esker_models::amr::{Amr, Cells, Hierarchy, Plotfile, store, write_plotfile};
+use esker_tools::whole::Shape;
 use serde_json::json;
 
 use super::ranks;
@@ -182,11 +183,15 @@ fn convert(arguments: &ConvertArguments, screen: &mut Screen) -> Ended {
     let work = |comm: Arc<dyn esker::Communicator>| -> Result<Hierarchy, ModelError> {
         if is_plotfile(input) {
             let plotfile = Plotfile::open(input)?;
-            store(comm, &plotfile, output, CreateOptions::new().clobber(*overwrite))?;
+            ranks::whole(&*comm.clone(), output, Shape::Dataset, *overwrite, |growing| {
+                store(comm, &plotfile, growing, CreateOptions::new())
+            })?;
             return Ok(plotfile.hierarchy);
         }
-        let amr = Amr::open(comm, input)?;
-        write_plotfile(&amr, output)?;
+        let amr = Amr::open(comm.clone(), input)?;
+        ranks::whole(&*comm, output, Shape::Folder, false, |growing| {
+            write_plotfile(&amr, growing)
+        })?;
         Ok(amr.hierarchy)
     };
     ranks::together(
@@ -208,9 +213,6 @@ fn convert(arguments: &ConvertArguments, screen: &mut Screen) -> Ended {
 
 fn slice(arguments: &SliceArguments, screen: &mut Screen) -> Ended {
     let SliceArguments { input, component, output, axis, at, level, overwrite } = arguments;
-    if !overwrite && output.exists() {
-        return Err(Failure::file(output, "exists already (-O replaces it)"));
-    }
     let fail = |error: ModelError| Failure::either(input, output, error);
     let mut amr = Amr::open(Arc::new(SelfComm::new()), input).map_err(fail)?;
     let h = &amr.hierarchy;
@@ -228,8 +230,8 @@ fn slice(arguments: &SliceArguments, screen: &mut Screen) -> Ended {
     let (lo, size) = (h.lo.clone(), h.levels[level].cell_size.clone());
     let dims = h.dims;
     let values = amr.read(component, level, Some(region)).map_err(fail)?;
-    let write = || -> Result<(), ModelError> {
-        let mut def = Dataset::create(output, CreateOptions::new())?;
+    let write = |growing: &Path| -> Result<(), ModelError> {
+        let mut def = Dataset::create(growing, CreateOptions::new())?;
         let kept = || (0..dims).rev().filter(|d| dims < 3 || *d != cut);
         let mut axes = Vec::new();
         for d in kept() {
@@ -252,7 +254,8 @@ fn slice(arguments: &SliceArguments, screen: &mut Screen) -> Ended {
         ds.put(var, &Selection::all(), &values)?;
         Ok(ds.close()?)
     };
-    write().map_err(fail)?;
+    let alone = SelfComm::new();
+    ranks::whole(&alone, output, Shape::Dataset, *overwrite, write).map_err(fail)?;
     writeln!(
         screen,
         "{}: {} cells of level {level}",

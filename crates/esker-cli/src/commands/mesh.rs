@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use esker::{CreateOptions, Version};
 use esker_models::mesh::{self, Converted, topologies};
+use esker_tools::whole::Shape;
 use serde_json::json;
 
 use super::{opening, ranks};
@@ -103,7 +104,7 @@ fn info(arguments: &InfoArguments, screen: &mut Screen) -> Ended {
             let fields = fields.map(|(v, l)| json!({ "name": name(v), "location": l.word() }));
             json!({
                 "name": mesh.name, "topology_dimension": mesh.dimension, "nodes": mesh.nodes,
-                "edges": mesh.edges, "faces": mesh.faces, "tables": tables,
+                "edges": mesh.edges, "faces": mesh.faces, "volumes": mesh.volumes, "tables": tables,
                 "fields": fields.collect::<Vec<_>>(),
             })
         });
@@ -123,7 +124,12 @@ fn info(arguments: &InfoArguments, screen: &mut Screen) -> Ended {
     }
     for mesh in &meshes {
         let depth = screen.depth;
-        let counts = [("nodes", Some(mesh.nodes)), ("edges", mesh.edges), ("faces", mesh.faces)];
+        let counts = [
+            ("nodes", Some(mesh.nodes)),
+            ("edges", mesh.edges),
+            ("faces", mesh.faces),
+            ("volumes", mesh.volumes),
+        ];
         let counts: Vec<String> = counts
             .iter()
             .filter_map(|(what, count)| Some(format!("{} {what}", grouped((*count)?))))
@@ -140,22 +146,26 @@ fn info(arguments: &InfoArguments, screen: &mut Screen) -> Ended {
 
 fn convert(arguments: &ConvertArguments, screen: &mut Screen) -> Ended {
     let ConvertArguments { input, output, kind, overwrite, .. } = arguments;
-    let options = CreateOptions::new().version(*kind).clobber(*overwrite);
     ranks::together(
-        |comm| mesh::convert(comm, input, output, options),
+        |comm| {
+            ranks::whole(&*comm.clone(), output, Shape::Dataset, *overwrite, |growing| {
+                mesh::convert(comm, input, growing, CreateOptions::new().version(*kind))
+            })
+        },
         |error| Failure::either(input, output, error),
-        |Converted { convention, counts: [nodes, edges, faces], left_out }| {
+        |Converted { convention, counts: [nodes, edges, faces], volumes, left_out }| {
             if arguments.json {
                 let document = json!({
                     "file": output.display().to_string(), "convention": convention.name(),
-                    "nodes": nodes, "edges": edges, "faces": faces, "left_out": left_out,
+                    "nodes": nodes, "edges": edges, "faces": faces, "volumes": volumes, "left_out": left_out,
                 });
                 json::write(screen, &document)?;
                 return Ok(Outcome::Good);
             }
-            let [nodes, edges, faces] = [nodes, edges, faces].map(grouped);
-            let (shown, from) = (output.display(), convention.name());
-            writeln!(screen, "{shown}: {nodes} nodes, {edges} edges, {faces} faces, from {from}")?;
+            let last = if volumes > 0 { (volumes, "volumes") } else { (faces, "faces") };
+            let [nodes, edges, count] = [nodes, edges, last.0].map(grouped);
+            let (shown, from, what) = (output.display(), convention.name(), last.1);
+            writeln!(screen, "{shown}: {nodes} nodes, {edges} edges, {count} {what}, from {from}")?;
             for name in left_out {
                 writeln!(screen, "left out: {}, whose name the mesh has", printable(&name))?;
             }

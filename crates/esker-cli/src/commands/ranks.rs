@@ -1,10 +1,14 @@
 //! What a command does when a launcher has started it on several ranks.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use esker::Communicator;
 use esker::SelfComm;
 use esker_comm::mpi::{self, MpiSession};
+use esker_models::ModelError;
+use esker_store::{LocalStore, Store};
+use esker_tools::whole::{self, Output, Shape};
 
 use crate::failure::{Ended, Failure, Outcome};
 use crate::terminal::say;
@@ -49,4 +53,17 @@ pub(super) fn together<T, E: std::fmt::Display>(
         // Every rank has this error, one tells it.
         Err(error) => fail_together(&comm, root.then(|| failure(error))),
     }
+}
+
+/// Makes an output of a model with all ranks: whole or not at all. Collective.
+pub(super) fn whole<T>(
+    comm: &dyn Communicator,
+    path: &Path,
+    shape: Shape,
+    overwrite: bool,
+    make: impl FnOnce(&Path) -> Result<T, ModelError>,
+) -> Result<T, ModelError> {
+    let store: Arc<dyn Store> = Arc::new(LocalStore);
+    let output = Output { path, shape, overwrite, sync: false };
+    whole::together(comm, &store, &output, make)
 }

@@ -17,6 +17,7 @@ mod launched;
 mod looking;
 mod lossy;
 mod models;
+mod models_whole;
 mod recovering;
 mod refs;
 mod simulating;

@@ -8,6 +8,7 @@ mod cursor;
 mod decode;
 mod encode;
 mod order;
+mod parts;
 mod place;
 
 use crate::schema::{DimLen, Schema, VarId, Variable};
@@ -15,6 +16,7 @@ use crate::types::Version;
 
 pub use decode::{Decoded, VarFields};
 pub use order::{At, FileOrder};
+pub use parts::{HeaderPart, HeaderSums};
 pub use place::Alignment;
 
 /// How many records the header says there are.
@@ -105,6 +107,13 @@ impl Header {
         let begin = self.layout.record_begin?;
         let before = records.checked_sub(1)?.saturating_mul(self.layout.record_size);
         Some(begin.saturating_add(before).saturating_add(self.last_record_len()))
+    }
+
+    /// Where the first variable begins: the header's extent, with the room that was left behind it.
+    pub fn data_begin(&self) -> u64 {
+        let mut fixed = self.vars().filter(|(_, var, _)| !self.schema.is_record(var));
+        let first = fixed.next().map(|(_, _, place)| place.begin);
+        first.or(self.layout.record_begin).unwrap_or(self.layout.header_len)
     }
 
     /// Where the fixed-size variables end (the header's end without any), padding included.

@@ -46,6 +46,47 @@ impl Default for Alignment {
     }
 }
 
+/// A new file's data section, placed by several writers: each knows the lengths of its own variables, and the sums of those
+/// before. The places are those of [`DataLayout::place`].
+impl Alignment {
+    /// Whether the places of variables are sums of lengths.
+    pub fn is_additive(&self) -> bool {
+        self.variable == 0 || 4u64.is_multiple_of(self.variable) || self.variable.is_multiple_of(4)
+    }
+
+    /// Where the first fixed-size variable begins behind a header of this length; without any, where the record section
+    /// may begin.
+    pub fn fixed_begin(&self, header_len: u64, has_fixed: bool) -> Option<u64> {
+        let end = header_len.checked_add(self.header_room)?;
+        let begin = match (self.never_back, has_fixed) {
+            (true, false) => Some(end),
+            (true, true) => round_up(end, self.header.max(4)),
+            (false, _) => round_up(end, self.header).and_then(|e| round_up(e, 4)),
+        };
+        match has_fixed {
+            true => begin.and_then(|b| round_up(b, self.variable.max(4))),
+            false => begin,
+        }
+    }
+
+    /// From where a fixed-size variable begins to where the next does.
+    pub fn fixed_step(&self, vsize: u64) -> Option<u64> {
+        round_up(vsize, self.variable.max(4))
+    }
+
+    /// Where the record section begins behind fixed-size variables that end here.
+    pub fn records_begin(&self, end: u64, has_fixed: bool) -> Option<u64> {
+        let room = if self.never_back && !has_fixed { 0 } else { self.record_room };
+        let end = end.checked_add(room)?;
+        match self.never_back {
+            true => round_up(round_up(end, 4)?.max(self.records_from), self.records.max(4)),
+            false => {
+                round_up(end.max(self.records_from), self.records).and_then(|e| round_up(e, 4))
+            }
+        }
+    }
+}
+
 impl DataLayout {
     /// Fails when a variable is larger than the version allows where it stands: of the
     /// fixed-size variables of CDF-1 and CDF-2 only the last may exceed what 32 bits say, and
@@ -110,12 +151,17 @@ impl DataLayout {
     /// Where PnetCDF's rules keep the record section of a header that was placed so: where it is, or where it
     /// would be if there were record variables. It stays there when some are defined while the file is open.
     pub fn kept_for_records(header: &Header, align: &Alignment) -> u64 {
-        let has_fixed = header.vars().any(|(_, var, _)| !header.schema.is_record(var));
+        let fixed = header.vars().filter(|(_, var, _)| !header.schema.is_record(var)).count();
+        header.layout.kept_behind(header.fixed_end(), fixed > 0, align)
+    }
+
+    /// The same behind fixed-size variables that end here, if there are any.
+    pub fn kept_behind(&self, fixed_end: u64, has_fixed: bool, align: &Alignment) -> u64 {
         let room = if has_fixed { align.record_room } else { 0 };
-        let end = header.fixed_end().saturating_add(room).max(align.records_from);
-        let would_begin =
-            if header.schema.vars.is_empty() { end } else { aligned(end, align.records) };
-        header.layout.record_begin.unwrap_or(would_begin)
+        let end = fixed_end.saturating_add(room).max(align.records_from);
+        // Without record variables and fixed ones there are none.
+        let would_begin = if has_fixed { aligned(end, align.records) } else { end };
+        self.record_begin.unwrap_or(would_begin)
     }
 
     fn place_rest(
@@ -281,7 +327,7 @@ fn too_large(schema: &Schema, var: &Variable) -> SchemaError {
 }
 
 /// The largest `vsize` a variable may have without being the last of its kind.
-fn max_vsize(version: Version) -> u64 {
+pub(super) fn max_vsize(version: Version) -> u64 {
     match version {
         Version::Cdf1 => i32::MAX as u64 - 3,
         Version::Cdf2 => u32::MAX as u64 - 3,

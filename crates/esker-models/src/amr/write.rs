@@ -12,7 +12,7 @@ use super::hierarchy::Hierarchy;
 use crate::error::{ModelError, Result, agree};
 
 /// Writes a hierarchy as a plotfile: each rank a file of each level, rank 0 the headers. Values, boxes, times and names come back as they
-/// were, bit for bit. The directory must not exist. Collective.
+/// were, bit for bit. The directory must not exist, or be empty. Collective.
 pub fn write_plotfile(amr: &Amr, path: &Path) -> Result<()> {
     let comm = amr.comm().clone();
     let failed = |path: &Path| {
@@ -20,7 +20,7 @@ pub fn write_plotfile(amr: &Amr, path: &Path) -> Result<()> {
         move |source| ModelError::File { path, source }
     };
     let made = match comm.rank() {
-        0 => std::fs::create_dir(path).map_err(failed(path)).and_then(|()| {
+        0 => new_folder(path).map_err(failed(path)).and_then(|()| {
             (0..amr.hierarchy.levels.len()).try_for_each(|level| {
                 let folder = path.join(format!("Level_{level}"));
                 std::fs::create_dir(&folder).map_err(failed(&folder))
@@ -49,6 +49,21 @@ pub fn write_plotfile(amr: &Amr, path: &Path) -> Result<()> {
     agree(&*comm, wrote)
 }
 
+/// Makes a directory, unless an empty one is there.
+fn new_folder(path: &Path) -> std::io::Result<()> {
+    match std::fs::create_dir(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            // A link, or a file, is not a directory that was made for this.
+            let is_folder = std::fs::symlink_metadata(path)?.is_dir();
+            match is_folder && std::fs::read_dir(path)?.next().is_none() {
+                true => Ok(()),
+                false => Err(error),
+            }
+        }
+        made => made,
+    }
+}
+
 /// `((0,0,0) (15,15,15) (0,0,0))`
 fn cells_text(cells: &Cells, dims: usize) -> String {
     let corner = |c: &[i64; 3]| {
@@ -67,7 +82,7 @@ fn write_level(comm: &dyn Communicator, amr: &Amr, path: &Path, level: usize) ->
     }
     let file_path = path.join(format!("Level_{level}")).join(data_name(comm.rank()));
     let failed = |source| ModelError::File { path: file_path.clone(), source };
-    let file = std::fs::File::create(&file_path).map_err(failed)?;
+    let file = std::fs::File::create_new(&file_path).map_err(failed)?;
     let mut file = BufWriter::new(file);
     let components = amr.hierarchy.names.len();
     let (mut told, mut offset) = (Vec::new(), 0u64);

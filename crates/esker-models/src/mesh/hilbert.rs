@@ -1,4 +1,4 @@
-//! The place of a point on Hilbert's curve: neighbours on it are neighbours in the plane.
+//! The place of a point on Hilbert's curve: neighbours on it are neighbours in the plane, or in space.
 
 /// Bits of each coordinate.
 const BITS: u32 = 31;
@@ -29,6 +29,35 @@ pub fn hilbert_key(x: f64, y: f64) -> u64 {
     key
 }
 
+/// Bits of each coordinate in space.
+const BITS_3: u32 = 20;
+
+/// The same in space: Skilling's way, which turns the coordinates of a cell into the bits of its place.
+pub fn hilbert_key_3(point: [f64; 3]) -> u64 {
+    let cell = |value: f64| (value.clamp(0.0, 1.0) * f64::from((1u32 << BITS_3) - 1)) as u64;
+    let mut x = point.map(cell);
+    // From the largest cube inward: what is turned there is turned back.
+    for bit in (1..BITS_3).rev() {
+        let (side, inside) = (1u64 << bit, (1u64 << bit) - 1);
+        for axis in 0..3 {
+            if x[axis] & side != 0 {
+                x[0] ^= inside;
+            } else {
+                let swapped = (x[0] ^ x[axis]) & inside;
+                x[0] ^= swapped;
+                x[axis] ^= swapped;
+            }
+        }
+    }
+    // As Gray's code.
+    x[1] ^= x[0];
+    x[2] ^= x[1];
+    let turned = (1..BITS_3).rev().filter(|bit| x[2] & (1 << bit) != 0);
+    let turned = turned.fold(0, |turned, bit| turned ^ ((1u64 << bit) - 1));
+    let bits = (0..BITS_3).rev().flat_map(|bit| x.map(|x| ((x ^ turned) >> bit) & 1));
+    bits.fold(0, |key, bit| key << 1 | bit)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -50,9 +79,23 @@ mod tests {
     }
 
     #[test]
+    fn neighbours_on_the_curve_are_neighbours_in_space() {
+        let at = |n: i32| (f64::from(n) + 0.5) / 8.0;
+        let grid = (0..8).flat_map(|x| (0..8).flat_map(move |y| (0..8).map(move |z| [x, y, z])));
+        let mut cells: Vec<(u64, [i32; 3])> =
+            grid.map(|cell| (hilbert_key_3(cell.map(at)), cell)).collect();
+        cells.sort_unstable();
+        for pair in cells.windows(2) {
+            let steps = pair[0].1.iter().zip(&pair[1].1).map(|(a, b)| (a - b).abs());
+            assert_eq!(steps.sum::<i32>(), 1, "{pair:?}");
+        }
+    }
+
+    #[test]
     fn nothing_falls_off_the_curve() {
         for value in [f64::NAN, f64::INFINITY, -1.0, 2.0] {
             assert!(hilbert_key(value, value) < 1 << 62);
+            assert!(hilbert_key_3([value; 3]) < 1 << 60);
         }
     }
 }

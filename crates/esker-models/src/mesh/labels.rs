@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use esker::{Dataset, Selection};
 use esker_comm::{Communicator, ReduceOp, Reduction};
 
-use super::hilbert::hilbert_key;
+use super::hilbert::{hilbert_key, hilbert_key_3};
 use super::topology::{Location, Topology};
 use crate::error::{ModelError, Result, agree};
 use crate::shares::Shares;
@@ -117,20 +117,22 @@ fn along_curve(
     topology: &Topology,
     location: Location,
 ) -> Result<Vec<usize>> {
-    let [xs, ys] = middles(ds, topology, location)?;
-    let mut low = [f64::INFINITY; 2];
-    let mut high = [f64::INFINITY; 2];
-    for (x, y) in xs.iter().zip(&ys) {
-        low = [low[0].min(*x), low[1].min(*y)];
-        high = [high[0].min(-x), high[1].min(-y)];
-    }
-    let mut all = [low[0], low[1], high[0], high[1]];
-    comm.all_reduce(Reduction::F64(&mut all), ReduceOp::Min)?;
-    let [x0, y0, x1, y1] = [all[0], all[1], -all[2], -all[3]];
-    // One scale for both, so that the curve is not stretched.
-    let size = (x1 - x0).max(y1 - y0).max(f64::MIN_POSITIVE);
-    let keys = xs.iter().zip(&ys).map(|(x, y)| hilbert_key((x - x0) / size, (y - y0) / size));
-    let keys: Vec<u64> = keys.collect();
+    let axes = middles(ds, topology, location)?;
+    let lowest = |axis: &Vec<f64>| axis.iter().copied().fold(f64::INFINITY, f64::min);
+    let highest = |axis: &Vec<f64>| axis.iter().map(|x| -x).fold(f64::INFINITY, f64::min);
+    let mut ends: Vec<f64> = axes.iter().map(lowest).chain(axes.iter().map(highest)).collect();
+    comm.all_reduce(Reduction::F64(&mut ends), ReduceOp::Min)?;
+    let (low, high) = ends.split_at(axes.len());
+    // One scale for all, so that the curve is not stretched.
+    let sizes = low.iter().zip(high).map(|(low, high)| -high - low);
+    let size = sizes.fold(f64::MIN_POSITIVE, f64::max);
+    let place = |axis: usize, at: usize| (axes[axis][at] - low[axis]) / size;
+    let own = axes.first().map_or(0, Vec::len);
+    let key = |at: usize| match axes.len() {
+        3 => hilbert_key_3([place(0, at), place(1, at), place(2, at)]),
+        _ => hilbert_key(place(0, at), place(1, at)),
+    };
+    let keys: Vec<u64> = (0..own).map(key).collect();
     let mut sorted = keys.clone();
     sorted.sort_unstable();
     let count = topology.count(location);
@@ -157,13 +159,17 @@ fn along_curve(
 }
 
 /// The middles of this rank's share of elements: stored, or the mean of their nodes. Collective.
-fn middles(ds: &mut Dataset, topology: &Topology, location: Location) -> Result<[Vec<f64>; 2]> {
+fn middles(ds: &mut Dataset, topology: &Topology, location: Location) -> Result<Vec<Vec<f64>>> {
     let comm = ds.comm().clone();
     let shares = Shares::new(topology.count(location), comm.size());
     let mine = shares.of(comm.rank());
-    if let Some([x, y]) = coordinates(ds, topology, location) {
+    if let Some(stored) = coordinates(ds, topology, location) {
         let selection = range(&mine);
-        return Ok([ds.get_all(x, &selection)?, ds.get_all(y, &selection)?]);
+        let mut axes = Vec::new();
+        for var in stored {
+            axes.push(ds.get_all(var, &selection)?);
+        }
+        return Ok(axes);
     }
     let nodes = topology.relation(ds, location, Location::Node)?;
     let mut wanted = nodes.indices.clone();
@@ -173,8 +179,9 @@ fn middles(ds: &mut Dataset, topology: &Topology, location: Location) -> Result<
         let what = format!("mesh \"{}\" has no coordinates of its nodes", topology.name);
         return agree(&*comm, Err(ModelError::Asked(what)));
     };
-    let mut means = [Vec::new(), Vec::new()];
-    for (var, means) in xy.into_iter().zip(&mut means) {
+    let mut all = Vec::new();
+    for var in xy {
+        let mut means = Vec::new();
         let values = read_elements(ds, var, &wanted)?;
         for at in 0..nodes.offsets.len() - 1 {
             let row = nodes.row(at);
@@ -182,19 +189,24 @@ fn middles(ds: &mut Dataset, topology: &Topology, location: Location) -> Result<
             let sum: f64 = row.iter().map(value).sum();
             means.push(sum / row.len().max(1) as f64);
         }
+        all.push(means);
     }
-    Ok(means)
+    Ok(all)
 }
 
-/// The variables of the coordinates of elements of one dimension, if they are there.
-fn coordinates(ds: &Dataset, topology: &Topology, location: Location) -> Option<[esker::VarId; 2]> {
+/// The variables of the coordinates of elements of one dimension, if they are there: two, or of a mesh of volumes three.
+fn coordinates(ds: &Dataset, topology: &Topology, location: Location) -> Option<Vec<esker::VarId>> {
     let names = &topology.coordinates[location as usize];
     let var = |at: usize| {
         let var = ds.schema().var(names.get(at)?)?;
         let shape = ds.shape(var).ok()?;
         (shape == [topology.count(location)]).then_some(var)
     };
-    Some([var(0)?, var(1)?])
+    let mut axes = vec![var(0)?, var(1)?];
+    if topology.dimension == 3 {
+        axes.extend(var(2));
+    }
+    Some(axes)
 }
 
 /// Reads these elements, in rising order, of a variable of one dimension. Collective.

@@ -16,7 +16,7 @@ mod write;
 
 pub use convert::{Convention, Converted, convention_of, convert};
 pub use field::FieldSlab;
-pub use hilbert::hilbert_key;
+pub use hilbert::{hilbert_key, hilbert_key_3};
 pub use labels::{Cut, labels};
 pub use part::{LocalTable, Part};
-pub use topology::{Connectivity, Location, Topology, topologies};
+pub use topology::{Connectivity, Location, Shapes, Topology, topologies};

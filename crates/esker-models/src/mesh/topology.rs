@@ -16,21 +16,28 @@ pub enum Location {
     Edge,
     /// Areas between edges.
     Face,
+    /// Bodies between faces.
+    Volume,
 }
 
 impl Location {
+    /// All of them, each at its number.
+    pub const ALL: [Location; 4] =
+        [Location::Node, Location::Edge, Location::Face, Location::Volume];
+
     /// The convention's word.
     pub fn word(self) -> &'static str {
         match self {
             Location::Node => "node",
             Location::Edge => "edge",
             Location::Face => "face",
+            Location::Volume => "volume",
         }
     }
 
     /// The location of this word.
     pub fn of_word(word: &str) -> Option<Location> {
-        [Location::Node, Location::Edge, Location::Face].into_iter().find(|l| l.word() == word)
+        Location::ALL.into_iter().find(|l| l.word() == word)
     }
 }
 
@@ -44,13 +51,17 @@ pub struct Connectivity {
 }
 
 impl Connectivity {
-    /// All that the convention has for meshes of areas and lines.
-    pub const ALL: [Connectivity; 5] = [
+    /// All that the convention has.
+    pub const ALL: [Connectivity; 9] = [
         Connectivity { from: Location::Face, to: Location::Node },
         Connectivity { from: Location::Edge, to: Location::Node },
         Connectivity { from: Location::Face, to: Location::Edge },
         Connectivity { from: Location::Face, to: Location::Face },
         Connectivity { from: Location::Edge, to: Location::Face },
+        Connectivity { from: Location::Volume, to: Location::Node },
+        Connectivity { from: Location::Volume, to: Location::Edge },
+        Connectivity { from: Location::Volume, to: Location::Face },
+        Connectivity { from: Location::Volume, to: Location::Volume },
     ];
 
     /// Its short name: `face_node`.
@@ -69,7 +80,7 @@ impl Connectivity {
 pub struct Topology {
     /// The variable of the topology, which is the mesh's name.
     pub name: String,
-    /// 1 for a network of lines, 2 for areas.
+    /// 1 for a network of lines, 2 for areas, 3 for volumes.
     pub dimension: i64,
     /// How many nodes, edges and faces there are; `None` if the mesh has no such elements in the file.
     pub nodes: u64,
@@ -77,12 +88,35 @@ pub struct Topology {
     pub edges: Option<u64>,
     /// Faces, if there are any.
     pub faces: Option<u64>,
-    /// The names of the dimensions of nodes, edges and faces.
-    pub dims: [Option<String>; 3],
-    /// The variables of the coordinates of nodes, edges and faces; x or longitude first.
-    pub coordinates: [Vec<String>; 3],
+    /// Volumes, if there are any.
+    pub volumes: Option<u64>,
+    /// The names of the dimensions of nodes, edges, faces and volumes.
+    pub dims: [Option<String>; 4],
+    /// The variables of the coordinates of nodes, edges, faces and volumes; x or longitude first.
+    pub coordinates: [Vec<String>; 4],
     /// The tables that are stored.
     pub tables: Vec<(Connectivity, Table)>,
+    /// What shapes the volumes have, if the file says so.
+    pub shapes: Option<Shapes>,
+}
+
+/// The shapes of volumes: a number for each, and what the numbers mean.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shapes {
+    /// The variable with a number for each volume.
+    pub var: VarId,
+    /// Numbers and shapes: `tetrahedron`, `pyramid`, `wedge`, `hexahedron`.
+    pub meanings: Vec<(i64, String)>,
+}
+
+impl Shapes {
+    fn read(schema: &Schema, topology: VarId) -> Option<Shapes> {
+        let var = schema.var(&text(schema, topology, "volume_shape_type")?)?;
+        let words = text(schema, var, "flag_meanings").unwrap_or_default();
+        let numbers = schema.attr(Owner::Var(var), "flag_values")?.convert_to::<i64>().ok()?;
+        let words = words.split_ascii_whitespace().map(str::to_string);
+        Some(Shapes { var, meanings: numbers.into_iter().zip(words).collect() })
+    }
 }
 
 fn text(schema: &Schema, var: VarId, name: &str) -> Option<String> {
@@ -114,16 +148,15 @@ impl Topology {
         let wrong = |what: String| ModelError::stored(path, format!("mesh \"{name}\""), what);
         let dimension = whole(schema, var, "topology_dimension")
             .ok_or_else(|| wrong("it has no topology_dimension".to_string()))?;
-        if !(1..=2).contains(&dimension) {
-            let what = format!("topology_dimension is {dimension}; 1 and 2 are known here");
+        if !(1..=3).contains(&dimension) {
+            let what = format!("topology_dimension is {dimension}; 1, 2 and 3 are known here");
             return Err(wrong(what));
         }
         let list = |attr: &str| -> Vec<String> {
             let names = text(schema, var, attr).unwrap_or_default();
             names.split_ascii_whitespace().map(str::to_string).collect()
         };
-        let locations = [Location::Node, Location::Edge, Location::Face];
-        let coordinates = locations.map(|l| list(&format!("{}_coordinates", l.word())));
+        let coordinates = Location::ALL.map(|l| list(&format!("{}_coordinates", l.word())));
         let Some(first) = coordinates[0].first() else {
             return Err(wrong("it has no node_coordinates".to_string()));
         };
@@ -145,20 +178,15 @@ impl Topology {
             let dim = schema.variable(table)?.dims.first().copied()?;
             schema.dims.at(dim.0).map(|d| d.name.to_string())
         };
-        let (edge_dim, face_dim) = (rows(Location::Edge), rows(Location::Face));
-        let edges = edge_dim.as_deref().and_then(length);
-        let faces = face_dim.as_deref().and_then(length);
-        let counts = |location: Location| match location {
-            Location::Node => Some(nodes),
-            Location::Edge => edges,
-            Location::Face => faces,
-        };
+        let [edge_dim, face_dim, volume_dim] =
+            [Location::Edge, Location::Face, Location::Volume].map(rows);
+        let dims = [Some(node_dim), edge_dim, face_dim, volume_dim];
+        let counts = [0, 1, 2, 3].map(|at: usize| dims[at].as_deref().and_then(length));
+        let [_, edges, faces, volumes] = counts;
         let mut tables = Vec::new();
         for connectivity in Connectivity::ALL {
             let Some(named) = text(schema, var, &connectivity.attribute()) else { continue };
-            let needed = connectivity.to == Location::Node
-                && connectivity.from
-                    == if dimension == 1 { Location::Edge } else { Location::Face };
+            let needed = connectivity.to == Location::Node && connectivity.from as i64 == dimension;
             let Some(id) = schema.var(&named) else {
                 match needed {
                     true => {
@@ -169,21 +197,27 @@ impl Topology {
                     false => continue,
                 }
             };
-            let (Some(variable), Some(columns)) = (schema.variable(id), counts(connectivity.to))
-            else {
-                continue;
-            };
-            let rows = match connectivity.from {
-                Location::Edge => &edge_dim,
-                _ => &face_dim,
-            };
+            let columns = counts[connectivity.to as usize];
+            let (Some(variable), Some(columns)) = (schema.variable(id), columns) else { continue };
+            let rows = &dims[connectivity.from as usize];
             let transposed = is_last(schema, variable, rows.as_deref());
             let start = whole(schema, id, "start_index").unwrap_or(0);
             let fill = whole(schema, id, "_FillValue");
             tables.push((connectivity, Table { var: id, start, fill, columns, transposed }));
         }
-        let dims = [Some(node_dim), edge_dim, face_dim];
-        Ok(Topology { name, dimension, nodes, edges, faces, dims, coordinates, tables })
+        let shapes = Shapes::read(schema, var);
+        Ok(Topology {
+            name,
+            dimension,
+            nodes,
+            edges,
+            faces,
+            volumes,
+            dims,
+            coordinates,
+            tables,
+            shapes,
+        })
     }
 
     /// How many elements of this kind there are; 0 if the file has none.
@@ -192,11 +226,13 @@ impl Topology {
             Location::Node => self.nodes,
             Location::Edge => self.edges.unwrap_or(0),
             Location::Face => self.faces.unwrap_or(0),
+            Location::Volume => self.volumes.unwrap_or(0),
         }
     }
 
     /// The relation of this name (`face_node`, `node_face`, `face_face`, …), each rank its share: as it is stored, or the
-    /// inverse of what is stored, or for `face_face` the faces that share two nodes. Collective.
+    /// inverse of what is stored, or for `face_face` the faces that share two nodes, for `volume_volume` the volumes that share
+    /// three. Collective.
     pub fn relation(&self, ds: &mut Dataset, from: Location, to: Location) -> Result<Relation> {
         let comm = ds.comm().clone();
         let stored = |from, to| {
@@ -212,8 +248,8 @@ impl Topology {
         if let (true, Some(nodes)) = (from == to, stored(from, Location::Node)) {
             let nodes = Relation::read_table(ds, nodes)?;
             let back = nodes.invert(&*comm)?;
-            // Faces share an edge if they share two nodes; edges meet in one.
-            let shared = if from == Location::Face { 2.0 } else { 1.0 };
+            // Faces share an edge if they share two nodes, volumes a face if they share three; edges meet in one.
+            let shared = from as usize as f64;
             return Ok(nodes.compose(&*comm, &back)?.at_least(shared).without_itself());
         }
         let (name, from, to) = (&self.name, from.word(), to.word());

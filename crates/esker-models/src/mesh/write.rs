@@ -11,10 +11,14 @@ use crate::relation::{Relation, Table};
 /// A mesh in shares: each rank has its rows of everything.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// Nodes, edges and faces of all ranks.
-    pub(super) counts: [u64; 3],
-    /// x and y of this rank's share of nodes, edges and faces, where they are known.
-    pub(super) xy: [Option<[Vec<f64>; 2]>; 3],
+    /// Nodes, edges, faces and volumes of all ranks.
+    pub(super) counts: [u64; 4],
+    /// x and y of this rank's share of nodes, edges, faces and volumes, where they are known.
+    pub(super) xy: [Option<[Vec<f64>; 2]>; 4],
+    /// z of this rank's share of nodes, of a mesh in space.
+    pub(super) z: Option<Vec<f64>>,
+    /// What shape each of this rank's share of volumes has, by its number in [`SHAPES`].
+    pub(super) shapes: Vec<i8>,
     /// Whether x and y are longitudes and latitudes in degrees.
     pub(super) degrees: bool,
     /// The tables.
@@ -23,18 +27,38 @@ pub(super) struct Shared {
     pub(super) fields: Vec<(VarId, Location, usize)>,
 }
 
-/// The name of everything.
-const MESH: &str = "mesh2d";
 /// What stands in a row that is shorter.
 const FILL: i64 = -1;
 
-const LOCATIONS: [Location; 3] = [Location::Node, Location::Edge, Location::Face];
+/// The shapes of volumes, each by its number, and how many nodes it has.
+pub(super) const SHAPES: [(&str, u64); 4] =
+    [("tetrahedron", 4), ("pyramid", 5), ("wedge", 6), ("hexahedron", 8)];
+
+impl Shared {
+    fn has_volumes(&self) -> bool {
+        self.counts[Location::Volume as usize] > 0
+    }
+
+    /// The name of everything.
+    fn name(&self) -> &'static str {
+        if self.has_volumes() { "mesh3d" } else { "mesh2d" }
+    }
+
+    /// The names of the axes of coordinates.
+    fn axes(&self, location: Location) -> &'static [&'static str] {
+        match location == Location::Node && self.z.is_some() {
+            true => &["x", "y", "z"],
+            false => &["x", "y"],
+        }
+    }
+}
 
 fn plural(location: Location) -> &'static str {
     match location {
         Location::Node => "nNodes",
         Location::Edge => "nEdges",
         Location::Face => "nFaces",
+        Location::Volume => "nVolumes",
     }
 }
 
@@ -53,14 +77,19 @@ pub(super) fn write(
         widths.push(relation.width(&*comm)?.max(1));
     }
     let defined = define(source, &mut def, shared, &widths);
-    let (coordinates, tables, fields, left) = agree(&*comm, defined)?;
+    let Defined { coordinates, shapes, tables, fields, left } = agree(&*comm, defined)?;
     let mut ds = def.enddef()?;
     for (at, pair) in coordinates.iter().enumerate() {
         let (Some(vars), Some(xy)) = (pair, &shared.xy[at]) else { continue };
         let mine = crate::Shares::new(shared.counts[at], comm.size()).of(comm.rank());
-        for (var, values) in vars.iter().zip(xy) {
+        for (var, values) in vars.iter().zip(xy.iter().chain(&shared.z)) {
             ds.put_all(*var, &super::labels::range(&mine), values)?;
         }
+    }
+    if let Some(var) = shapes {
+        let count = shared.counts[Location::Volume as usize];
+        let mine = crate::Shares::new(count, comm.size()).of(comm.rank());
+        ds.put_all(var, &super::labels::range(&mine), &shared.shapes)?;
     }
     for ((_, relation), table) in shared.tables.iter().zip(&tables) {
         relation.write_table(&mut ds, table)?;
@@ -72,32 +101,49 @@ pub(super) fn write(
     Ok(left)
 }
 
-type Defined = (Vec<Option<[VarId; 2]>>, Vec<Table>, Vec<(VarId, VarId)>, Vec<String>);
+/// The variables that were defined, and the names of those that were left out.
+struct Defined {
+    /// Of each location, the axes.
+    coordinates: Vec<Option<Vec<VarId>>>,
+    shapes: Option<VarId>,
+    tables: Vec<Table>,
+    fields: Vec<(VarId, VarId)>,
+    left: Vec<String>,
+}
 
 fn define(source: &Dataset, def: &mut Define, shared: &Shared, widths: &[u64]) -> Result<Defined> {
-    let mut dims: [Option<DimId>; 3] = [None; 3];
-    for (at, location) in LOCATIONS.into_iter().enumerate() {
+    let mesh = shared.name();
+    let mut dims: [Option<DimId>; 4] = [None; 4];
+    for (at, location) in Location::ALL.into_iter().enumerate() {
         if shared.counts[at] > 0 {
-            let name = format!("{MESH}_{}", plural(location));
+            let name = format!("{mesh}_{}", plural(location));
             dims[at] = Some(def.add_dim(&name, DimLen::Fixed(shared.counts[at]))?);
         }
     }
-    let has_faces = dims[Location::Face as usize].is_some();
-    let topology = def.add_var(MESH, ExternalType::Int, &[])?;
+    let highest = dims.iter().rposition(Option::is_some).unwrap_or(0).max(1);
+    let topology = def.add_var(mesh, ExternalType::Int, &[])?;
     def.put_attr(topology, "cf_role", "mesh_topology")?;
-    def.put_attr(topology, "topology_dimension", if has_faces { 2i32 } else { 1 })?;
-    let mut coordinates: Vec<Option<[VarId; 2]>> = Vec::new();
-    for (at, location) in LOCATIONS.into_iter().enumerate() {
+    def.put_attr(topology, "topology_dimension", highest as i32)?;
+    let mut coordinates: Vec<Option<Vec<VarId>>> = Vec::new();
+    for (at, location) in Location::ALL.into_iter().enumerate() {
         let (Some(dim), Some(_)) = (dims[at], &shared.xy[at]) else {
             coordinates.push(None);
             continue;
         };
         let word = location.word();
-        let names = ["x", "y"].map(|axis| format!("{MESH}_{word}_{axis}"));
+        let axes = shared.axes(location);
+        let names: Vec<String> = axes.iter().map(|axis| format!("{mesh}_{word}_{axis}")).collect();
         let mut vars = Vec::new();
-        for (name, axis) in names.iter().zip(["x", "y"]) {
+        for (name, axis) in names.iter().zip(axes) {
             let var = def.add_var(name, ExternalType::Double, &[dim])?;
-            let (standard, units) = match (shared.degrees, axis) {
+            let (standard, units) = match (shared.degrees, *axis) {
+                // Whether z is up, and from where, the source does not say.
+                (_, "z") => {
+                    def.put_attr(var, "units", "m")?;
+                    def.put_attr(var, "long_name", format!("z of the {word}s").as_str())?;
+                    vars.push(var);
+                    continue;
+                }
                 (true, "x") => ("longitude", "degrees_east"),
                 (true, _) => ("latitude", "degrees_north"),
                 (false, "x") => ("projection_x_coordinate", "m"),
@@ -109,17 +155,22 @@ fn define(source: &Dataset, def: &mut Define, shared: &Shared, widths: &[u64]) -
             vars.push(var);
         }
         def.put_attr(topology, &format!("{word}_coordinates"), names.join(" ").as_str())?;
-        coordinates.push(Some([vars[0], vars[1]]));
+        coordinates.push(Some(vars));
     }
+    let shapes = match dims[Location::Volume as usize] {
+        Some(dim) => Some(define_shapes(def, mesh, topology, dim)?),
+        None => None,
+    };
     let mut tables = Vec::new();
     for ((connectivity, relation), width) in shared.tables.iter().zip(widths) {
         let short = connectivity.short();
-        let name = format!("{MESH}_{short}s");
+        let name = format!("{mesh}_{short}s");
         let two = connectivity.from == Location::Edge;
+        let from = connectivity.from.word();
         let width_name = match (two, connectivity.to) {
             (true, _) => "Two".to_string(),
-            (false, Location::Node | Location::Edge) => format!("{MESH}_nMax_face_nodes"),
-            (false, Location::Face) => format!("{MESH}_nMax_face_faces"),
+            (false, Location::Node | Location::Edge) => format!("{mesh}_nMax_{from}_nodes"),
+            (false, to) => format!("{mesh}_nMax_{from}_{}s", to.word()),
         };
         let width = if two { 2 } else { *width };
         let width_name = match def.schema().dim(&width_name) {
@@ -149,9 +200,9 @@ fn define(source: &Dataset, def: &mut Define, shared: &Shared, widths: &[u64]) -
         let fill = Some(FILL);
         tables.push(Table { var, start: 0, fill, columns: relation.columns, transposed: false });
     }
-    for location in [Location::Edge, Location::Face] {
+    for location in [Location::Edge, Location::Face, Location::Volume] {
         if dims[location as usize].is_some() {
-            let (word, name) = (location.word(), format!("{MESH}_{}", plural(location)));
+            let (word, name) = (location.word(), format!("{mesh}_{}", plural(location)));
             def.put_attr(topology, &format!("{word}_dimension"), name.as_str())?;
         }
     }
@@ -163,7 +214,21 @@ fn define(source: &Dataset, def: &mut Define, shared: &Shared, widths: &[u64]) -
         }
     }
     def.put_attr(Owner::Global, "Conventions", "CF-1.8 UGRID-1.0")?;
-    Ok((coordinates, tables, fields, left))
+    Ok(Defined { coordinates, shapes, tables, fields, left })
+}
+
+/// The variable that says what shape each volume has.
+fn define_shapes(def: &mut Define, mesh: &str, topology: VarId, dim: DimId) -> Result<VarId> {
+    let name = format!("{mesh}_volume_shapes");
+    let var = def.add_var(&name, ExternalType::Byte, &[dim])?;
+    def.put_attr(var, "cf_role", "volume_shape_type")?;
+    def.put_attr(var, "long_name", "shapes of the volumes")?;
+    let numbers: Vec<i8> = (0..SHAPES.len() as i8).collect();
+    def.put_attr(var, "flag_values", numbers)?;
+    let words: Vec<&str> = SHAPES.iter().map(|(word, _)| *word).collect();
+    def.put_attr(var, "flag_meanings", words.join(" ").as_str())?;
+    def.put_attr(topology, "volume_shape_type", name.as_str())?;
+    Ok(var)
 }
 
 /// Variables of the source with those that were defined for them, and the names of those left out.
@@ -174,8 +239,8 @@ fn define_fields(
     source: &Dataset,
     def: &mut Define,
     shared: &Shared,
-    dims: &[Option<DimId>; 3],
-    coordinates: &[Option<[VarId; 2]>],
+    dims: &[Option<DimId>; 4],
+    coordinates: &[Option<Vec<VarId>>],
 ) -> Result<Fields> {
     let schema = source.schema();
     let (mut fields, mut left) = (Vec::new(), Vec::new());
@@ -201,12 +266,13 @@ fn define_fields(
                 def.put_attr(new, &attr.name, attr.values.clone())?;
             }
         }
-        def.put_attr(new, "mesh", MESH)?;
-        def.put_attr(new, "location", location.word())?;
+        let (mesh, word) = (shared.name(), location.word());
+        def.put_attr(new, "mesh", mesh)?;
+        def.put_attr(new, "location", word)?;
         if coordinates[*location as usize].is_some() {
-            let word = location.word();
-            let names = format!("{MESH}_{word}_x {MESH}_{word}_y");
-            def.put_attr(new, "coordinates", names.as_str())?;
+            let axes = shared.axes(*location).iter();
+            let names: Vec<String> = axes.map(|axis| format!("{mesh}_{word}_{axis}")).collect();
+            def.put_attr(new, "coordinates", names.join(" ").as_str())?;
         }
         fields.push((*var, new));
     }

@@ -7,3 +7,4 @@ mod graphs;
 mod graphs_mpi;
 mod mesh;
 mod relations;
+mod volumes;

@@ -26,7 +26,7 @@ from .relation import Relation, _numbers, dense_rows
 
 __all__ = ["Converted", "Mesh", "Part", "Table", "convert", "meshes", "open"]
 
-_LOCATIONS = ("node", "edge", "face")
+_LOCATIONS = ("node", "edge", "face", "volume")
 
 
 @dataclass(frozen=True)
@@ -53,9 +53,9 @@ class Mesh:
         #: 1 for a network of lines, 2 for areas.
         self.dimension: int = found["dimension"]
         counts = dict(zip(_LOCATIONS, found["counts"]))
-        #: How many ``node``, ``edge`` and ``face`` there are; None if the file has none.
+        #: How many ``node``, ``edge``, ``face`` and ``volume`` there are; None if the file has none.
         self.counts: dict[str, int | None] = counts
-        #: The names of the dimensions of ``node``, ``edge`` and ``face``.
+        #: The names of the dimensions of ``node``, ``edge``, ``face`` and ``volume``.
         self.dims: dict[str, str | None] = dict(zip(_LOCATIONS, found["dims"]))
         #: The names of their coordinates, x or longitude first.
         self.coordinates: dict[str, list[str]] = dict(zip(_LOCATIONS, found["coordinates"]))
@@ -79,9 +79,14 @@ class Mesh:
         """How many faces the file has."""
         return self.counts["face"] or 0
 
+    @property
+    def volumes(self) -> int:
+        """How many volumes the file has."""
+        return self.counts["volume"] or 0
+
     def relation(self, name: str) -> Relation:
         """A relation by name (``face_node``, ``node_face``, ``face_face``), in shares of rows: as it is stored, or the inverse of
-        what is, or for ``face_face`` the faces that share two nodes. Collective."""
+        what is, or for ``face_face`` the faces that share two nodes, for ``volume_volume`` the volumes that share three. Collective."""
         begin, _, end = name.partition("_")
         if begin not in _LOCATIONS or end not in _LOCATIONS:
             raise MissingName(f"{self.dataset.path}: {name!r} is no relation of a mesh: face_node, edge_face and the like are")
@@ -95,7 +100,7 @@ class Mesh:
         by: ``range`` (equal ranges of numbers), ``hilbert`` (equal pieces of Hilbert's curve), the name of a variable with a rank for each
             element, a path of such numbers as METIS writes them (one in a line), or an array of them: for all elements, or for this
             rank's share. Numbers are taken modulo the ranks.
-        over: the relation whose neighbours are the halo; by default that of elements with a common edge (faces) or node.
+        over: the relation whose neighbours are the halo; by default that of elements with a common face (volumes), edge (faces) or node.
         """
         how, name, labels = str(by), None, None
         if not isinstance(by, (str, os.PathLike)):
@@ -370,6 +375,7 @@ class Converted:
     faces: int
     #: Variables that were left out because the mesh has their names.
     left_out: tuple[str, ...]
+    volumes: int = 0
 
 
 def convert(
@@ -394,8 +400,8 @@ def convert(
             classic = together(comm, lambda: _classic_of(source, os.path.join(folder, "mesh.nc")))
             with whole(target, overwrite, comm) as draft:
                 made = _esker.mesh_convert(classic, draft, **options)
-    convention, (nodes, edges, faces), left_out = made
-    return Converted(convention, nodes, edges, faces, tuple(left_out))
+    convention, (nodes, edges, faces, volumes), left_out = made
+    return Converted(convention, nodes, edges, faces, tuple(left_out), volumes)
 
 
 def _classic_of(source: str, target: str) -> str:

@@ -60,7 +60,7 @@ pub(crate) fn mesh_topologies<'py>(
         let of = PyDict::new(py);
         of.set_item("name", &mesh.name)?;
         of.set_item("dimension", mesh.dimension)?;
-        of.set_item("counts", (mesh.nodes, mesh.edges, mesh.faces))?;
+        of.set_item("counts", (mesh.nodes, mesh.edges, mesh.faces, mesh.volumes))?;
         of.set_item("dims", mesh.dims.to_vec())?;
         of.set_item("coordinates", mesh.coordinates.to_vec())?;
         let tables: Vec<String> =
@@ -302,10 +302,11 @@ pub(crate) fn mesh_convert(
     format: &str,
     overwrite: bool,
     comm: Option<Bound<'_, PyAny>>,
-) -> PyResult<(&'static str, [u64; 3], Vec<String>)> {
+) -> PyResult<(&'static str, [u64; 4], Vec<String>)> {
     let options = CreateOptions::new().version(version_named(format)?).clobber(overwrite);
     let comm = comm::ranks(comm.as_ref())?;
     let done = py.detach(|| mesh::convert(comm, &source, &target, options));
     let done = done.map_err(|error| model_exception(py, &error))?;
-    Ok((done.convention.name(), done.counts, done.left_out))
+    let [nodes, edges, faces] = done.counts;
+    Ok((done.convention.name(), [nodes, edges, faces, done.volumes], done.left_out))
 }

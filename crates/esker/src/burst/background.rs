@@ -142,7 +142,7 @@ impl Buffered {
         let (file, renamed) = (ground.file.clone(), false);
         let (container, heap, lock) = (None, None, None);
         let volume = ground.volume.clone();
-        let committed = Committed { file, renamed, container, heap, volume, lock };
+        let committed = Committed { file, renamed, container, heap, volume, lock, rest: None };
         let existing = burst.records;
         let fills = ground.fills.clone();
         let mut lower = opening::dataset(lower_base, (committed, header, existing), fills);

@@ -323,7 +323,7 @@ fn wanted(
 }
 
 /// Whether a new variable is to be chunked.
-fn is_wanted(variable: &Variable) -> bool {
+pub(crate) fn is_wanted(variable: &Variable) -> bool {
     let has = |name| variable.attrs.get(name).is_some();
     !variable.dims.is_empty() && (has(SHAPE) || has(FILTERS))
 }

@@ -38,7 +38,7 @@ use esker_format::chunked::{
 use esker_format::{ExternalType, Header, Schema, VarId, Variable, values};
 
 pub(crate) use commit::write_tables;
-pub(crate) use define::{Fresh, Placing, fresh, physical};
+pub(crate) use define::{Fresh, Placing, fresh, is_wanted, physical};
 pub(crate) use end::write_end;
 pub use examine::{ChunkFault, ChunkFaultKind, TableBlock};
 pub(crate) use files::{SubFiles, is_chunk_file, new_folder, remove_others, tables_file};

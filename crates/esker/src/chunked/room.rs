@@ -36,8 +36,8 @@ impl Chunked {
             // Nothing is new, so that nothing is filled.
             let (fills, maps) = (&[], &[]);
             let placed = Some(&placing);
-            let (contents, groups) = (&[][..], None);
-            let new = New { header: &header, fills, maps, contents, placing: placed, groups };
+            let (contents, groups, part) = (&[][..], None, None);
+            let new = New { header: &header, fills, maps, contents, placing: placed, groups, part };
             let committed = commit::update(&base, &before, &new)?;
             Ok((committed, header, placing.heap))
         });

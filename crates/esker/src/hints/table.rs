@@ -1,8 +1,8 @@
 //! Each hint: its name, and how its value is set and told.
 
 use super::{
-    Automatic, ChunkFiles, ChunkRefs, DIRECT, DIRECT_READ, FileStriping, Hints, Layout, LogFiles,
-    NODE_MEMORY, Rewrite, Switch, WINDOW, WhereIndexed,
+    Automatic, ChunkFiles, ChunkRefs, DIRECT, DIRECT_READ, Definitions, FileStriping, Hints,
+    Layout, LogFiles, NODE_MEMORY, Rewrite, Switch, WINDOW, WhereIndexed,
 };
 
 /// One hint: how its value is set and told.
@@ -114,7 +114,6 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "nc_driver",
     "nc_header_read_chunk_size",
     "nc_in_place_swap",
-    "esker_definitions",
     "pnetcdf_subfiling",
     "nc_hash_size_dim",
     "nc_hash_size_var",
@@ -163,6 +162,15 @@ pub(super) const TABLE: &[Hint] = &[
     optional_hint!("nc_var_align_size", var_align),
     optional_hint!("nc_record_align_size", record_align),
     size_hint!("nc_ibuf_size", ibuf_size),
+    choice_hint!(
+        "esker_definitions",
+        definitions,
+        [
+            ("root", Definitions::Root),
+            ("merge", Definitions::Merge),
+            ("shares", Definitions::Shares)
+        ]
+    ),
     choice_hint!("esker_layout", layout, [("classic", Layout::Classic), ("log", Layout::Log)]),
     choice_hint!(
         "esker_log_files",

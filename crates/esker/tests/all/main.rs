@@ -31,6 +31,7 @@ mod removal;
 mod scenario;
 mod sealed;
 mod sessions;
+mod shares;
 mod sparse;
 mod strides;
 mod subfiles;

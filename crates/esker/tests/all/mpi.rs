@@ -61,6 +61,27 @@ fn random_lives_under_open_mpi_agree_with_the_model_and_with_python() {
     scenarios_pass(&Mpi::open_mpi());
 }
 
+fn shares_pass(mpi: &Mpi) {
+    if !mpi.is_here() {
+        return;
+    }
+    for (ranks, seeds) in efforts() {
+        let dir = tempfile::tempdir().unwrap();
+        let (place, first) = (dir.path().to_str().unwrap(), (5000 * ranks).to_string());
+        passes(mpi, ranks, &["shares", place, &first, &seeds.to_string()]);
+    }
+}
+
+#[test]
+fn bytes_by_shares_under_mpich_are_those_of_the_tree() {
+    shares_pass(&Mpi::mpich());
+}
+
+#[test]
+fn bytes_by_shares_under_open_mpi_are_those_of_the_tree() {
+    shares_pass(&Mpi::open_mpi());
+}
+
 fn decomposed_pass(mpi: &Mpi) {
     if !mpi.is_here() {
         return;

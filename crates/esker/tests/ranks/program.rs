@@ -39,6 +39,12 @@ fn main() -> ExitCode {
             let (first, count) = (number(first), number(count));
             scenarios(&comm, Path::new(dir), first..first + count);
         }
+        ["shares", dir, first, count] => {
+            let (first, count) = (number(first), number(count));
+            for seed in first..first + count {
+                scenario::shares::same_bytes(seed, &comm, Path::new(dir));
+            }
+        }
         ["decomposed", dir, first, count] => {
             let (first, count) = (number(first), number(count));
             for seed in first..first + count {

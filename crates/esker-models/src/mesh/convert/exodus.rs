@@ -7,18 +7,19 @@ use super::length;
 use crate::error::{ModelError, Result, agree};
 use crate::mesh::labels::range;
 use crate::mesh::topology::{Connectivity, Location};
-use crate::mesh::write::Shared;
+use crate::mesh::write::{SHAPES, Shared};
 use crate::relation::Relation;
 use crate::shares::Shares;
 
-/// Blocks of areas become faces in the order of blocks. Points on a sphere become longitudes and latitudes.
+/// Blocks of areas become faces in the order of blocks, blocks of bodies volumes. Points of areas on a sphere become longitudes and latitudes.
 pub(super) fn exodus(ds: &mut Dataset) -> Result<Shared> {
     let comm = ds.comm().clone();
     let nodes = agree(&*comm, length(ds, "num_nodes"))?;
     let xyz = coordinates(ds, nodes)?;
     let blocks = agree(&*comm, blocks(ds))?;
-    let faces: u64 = blocks.iter().map(|block| block.rows).sum();
-    let mine = Shares::new(faces, comm.size()).of(comm.rank());
+    let elements: u64 = blocks.iter().map(|block| block.rows).sum();
+    let mine = Shares::new(elements, comm.size()).of(comm.rank());
+    let mut shapes: Vec<i8> = Vec::new();
     let mut rows: Vec<Vec<u64>> = Vec::new();
     let mut begin = 0;
     let mut wrong = Ok(());
@@ -46,22 +47,39 @@ pub(super) fn exodus(ds: &mut Dataset) -> Result<Shared> {
                     None => {}
                 }
             }
-            // Elements that repeat their last node have fewer.
-            while nodes_of.len() > 1 && nodes_of[nodes_of.len() - 1] == nodes_of[nodes_of.len() - 2]
+            // Areas that repeat their last node have fewer.
+            while block.shape.is_none()
+                && nodes_of.len() > 1
+                && nodes_of[nodes_of.len() - 1] == nodes_of[nodes_of.len() - 2]
             {
                 nodes_of.pop();
             }
             rows.push(nodes_of);
+            shapes.extend(block.shape);
         }
         begin += block.rows;
     }
     agree(&*comm, wrong)?;
-    let face_node = Relation::from_rows(&*comm, nodes, &rows)?;
-    let (xy, degrees) = on_sphere(&*comm, xyz)?;
-    let mut shared = Shared { counts: [nodes, 0, faces], degrees, ..Shared::default() };
-    shared.xy[0] = Some(xy);
-    let connectivity = Connectivity { from: Location::Face, to: Location::Node };
-    shared.tables.push((connectivity, face_node));
+    let of_nodes = Relation::from_rows(&*comm, nodes, &rows)?;
+    let mut shared = match blocks.first().and_then(|block| block.shape) {
+        None => {
+            let (xy, degrees) = on_sphere(&*comm, xyz)?;
+            let mut shared =
+                Shared { counts: [nodes, 0, elements, 0], degrees, ..Shared::default() };
+            shared.xy[0] = Some(xy);
+            shared
+        }
+        Some(_) => {
+            let [x, y, z] = xyz;
+            let counts = [nodes, 0, 0, elements];
+            let mut shared = Shared { counts, z: Some(z), shapes, ..Shared::default() };
+            shared.xy[0] = Some([x, y]);
+            shared
+        }
+    };
+    let from = if shared.z.is_some() { Location::Volume } else { Location::Face };
+    let connectivity = Connectivity { from, to: Location::Node };
+    shared.tables.push((connectivity, of_nodes));
     let schema = ds.schema();
     for (number, var) in schema.vars.iter().enumerate() {
         // Nodal results are `vals_nod_var1(time_step, num_nodes)`.
@@ -82,10 +100,17 @@ struct Block {
     var: VarId,
     rows: u64,
     width: u64,
+    /// The number of the shape, of bodies.
+    shape: Option<i8>,
+}
+
+/// The shape of bodies of this type of element; `None` for others.
+fn shape_of(kind: &str) -> Option<usize> {
+    ["TET", "PYR", "WED", "HEX"].iter().position(|body| kind.starts_with(body))
 }
 
 fn blocks(ds: &Dataset) -> Result<Vec<Block>> {
-    let mut found = Vec::new();
+    let mut found: Vec<Block> = Vec::new();
     for number in 1u64.. {
         let name = format!("connect{number}");
         let Some(var) = ds.schema().var(&name) else { break };
@@ -96,13 +121,40 @@ fn blocks(ds: &Dataset) -> Result<Vec<Block>> {
         let shape = ds.shape(var)?;
         let wrong =
             |what: String| Err(ModelError::stored(ds.path(), format!("variable \"{name}\""), what));
-        match shape[..] {
-            _ if !is_area => return wrong(format!("elements of type {kind:?} are no areas")),
-            [rows, width] => found.push(Block { name, var, rows, width }),
-            _ => return wrong(format!("its shape is {shape:?}; blocks have rows of nodes")),
+        let body = shape_of(&kind);
+        if !is_area && body.is_none() {
+            return wrong(format!("elements of type {kind:?} are neither areas nor bodies"));
         }
+        let [rows, width] = shape[..] else {
+            return wrong(format!("its shape is {shape:?}; blocks have rows of nodes"));
+        };
+        if let Some((word, nodes)) = body.map(|body| SHAPES[body]).filter(|(_, n)| *n != width) {
+            let what =
+                format!("elements of type {kind:?} have {width} nodes; a {word} has {nodes}");
+            return wrong(what);
+        }
+        if let Some(first) = found.first()
+            && first.shape.is_some() != body.is_some()
+        {
+            let what = format!(
+                "elements of type {kind:?} beside those of \"{}\": areas and bodies in one file",
+                first.name
+            );
+            return wrong(what);
+        }
+        found.push(Block { name, var, rows, width, shape: body.map(|body| body as i8) });
     }
-    Ok(found)
+    let schema = ds.schema();
+    let together = schema.var("coord").and_then(|var| ds.shape(var).ok());
+    let is_spatial = schema.var("coordz").is_some()
+        || together.is_some_and(|shape| shape.first().is_some_and(|axes| *axes >= 3));
+    match found.first().filter(|block| block.shape.is_some() && !is_spatial) {
+        Some(block) => {
+            let what = "its elements are bodies, and the nodes have no z".to_string();
+            Err(ModelError::stored(ds.path(), format!("variable \"{}\"", block.name), what))
+        }
+        None => Ok(found),
+    }
 }
 
 /// x, y and z of this rank's share of nodes; z is empty in the plane. Collective.

@@ -55,6 +55,8 @@ pub struct Converted {
     pub convention: Convention,
     /// Nodes, edges and faces.
     pub counts: [u64; 3],
+    /// Volumes.
+    pub volumes: u64,
     /// Variables that were left out because the mesh has their names.
     pub left_out: Vec<String>,
 }
@@ -104,7 +106,8 @@ pub fn convert(
         Convention::Exodus => exodus::exodus(&mut ds)?,
     };
     let left_out = write(&mut ds, &shared, output, options)?;
-    Ok(Converted { convention, counts: shared.counts, left_out })
+    let [nodes, edges, faces, volumes] = shared.counts;
+    Ok(Converted { convention, counts: [nodes, edges, faces], volumes, left_out })
 }
 
 /// The length of a dimension. The same on every rank.

@@ -65,7 +65,7 @@ pub(super) fn scrip(ds: &mut Dataset) -> Result<Shared> {
     }
     agree(&*comm, wrong)?;
     let face_node = Relation::from_rows(&*comm, total, &rows)?;
-    let mut shared = Shared { counts: [total, 0, cells], degrees: true, ..Shared::default() };
+    let mut shared = Shared { counts: [total, 0, cells, 0], degrees: true, ..Shared::default() };
     shared.xy[0] = Some(own);
     let centres = ["grid_center_lon", "grid_center_lat"];
     if centres.iter().all(|name| ds.schema().var(name).is_some()) {

@@ -93,7 +93,8 @@ fn cut_rows(ds: &mut Dataset, relation: Relation, lengths: &str) -> Result<Relat
 pub(super) fn mpas(ds: &mut Dataset) -> Result<Shared> {
     let [faces, nodes] = [length(ds, "nCells")?, length(ds, "nVertices")?];
     let edges = length(ds, "nEdges").unwrap_or(0);
-    let mut shared = Shared { counts: [nodes, edges, faces], degrees: true, ..Shared::default() };
+    let mut shared =
+        Shared { counts: [nodes, edges, faces, 0], degrees: true, ..Shared::default() };
     shared.xy[0] = Some(lonlat(ds, ["lonVertex", "latVertex"], nodes, RADIANS)?);
     let has = |ds: &Dataset, name: &str| ds.schema().var(name).is_some();
     if edges > 0 && has(ds, "lonEdge") && has(ds, "latEdge") {
@@ -142,7 +143,7 @@ pub(super) fn mpas(ds: &mut Dataset) -> Result<Shared> {
 /// ESMF: pairs of coordinates, a table of fixed width with its lengths, or a ragged one.
 pub(super) fn esmf(ds: &mut Dataset) -> Result<Shared> {
     let [nodes, faces] = [length(ds, "nodeCount")?, length(ds, "elementCount")?];
-    let mut shared = Shared { counts: [nodes, 0, faces], degrees: true, ..Shared::default() };
+    let mut shared = Shared { counts: [nodes, 0, faces, 0], degrees: true, ..Shared::default() };
     shared.xy[0] = Some(pairs(ds, "nodeCoords", nodes)?);
     if ds.schema().var("centerCoords").is_some() {
         shared.xy[2] = Some(pairs(ds, "centerCoords", faces)?);
@@ -236,7 +237,8 @@ fn pairs(ds: &mut Dataset, name: &str, count: u64) -> Result<[Vec<f64>; 2]> {
 pub(super) fn icon(ds: &mut Dataset) -> Result<Shared> {
     let [faces, nodes] = [length(ds, "cell")?, length(ds, "vertex")?];
     let edges = length(ds, "edge").unwrap_or(0);
-    let mut shared = Shared { counts: [nodes, edges, faces], degrees: true, ..Shared::default() };
+    let mut shared =
+        Shared { counts: [nodes, edges, faces, 0], degrees: true, ..Shared::default() };
     shared.xy[0] = Some(lonlat(ds, ["vlon", "vlat"], nodes, RADIANS)?);
     let has = |ds: &Dataset, name: &str| ds.schema().var(name).is_some();
     if edges > 0 && has(ds, "elon") && has(ds, "elat") {
@@ -302,7 +304,7 @@ pub(super) fn fesom(ds: &mut Dataset) -> Result<Shared> {
     let transposed = length(ds, &first)? == 3 && length(ds, &second)? != 3;
     let face_dim = if transposed { second } else { first };
     let [nodes, faces] = [length(ds, &node_dim)?, length(ds, &face_dim)?];
-    let mut shared = Shared { counts: [nodes, 0, faces], degrees: true, ..Shared::default() };
+    let mut shared = Shared { counts: [nodes, 0, faces, 0], degrees: true, ..Shared::default() };
     shared.xy[0] = Some(lonlat(ds, ["lon", "lat"], nodes, 1.0)?);
     let var = ds.var("triag_nodes")?;
     let plain = Table { var, start: 0, fill: None, columns: nodes + 1, transposed };

@@ -10,6 +10,7 @@ mod buffer;
 mod decomposed;
 mod dice;
 mod life;
+pub(crate) mod shares;
 
 use std::path::Path;
 use std::sync::Arc;
