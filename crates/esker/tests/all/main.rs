@@ -35,6 +35,7 @@ mod sparse;
 mod strides;
 mod subfiles;
 mod subfiles_power;
+mod writers;
 mod young;
 
 /// Counts for each thread by itself, so that tests may run side by side.
