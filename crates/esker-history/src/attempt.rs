@@ -20,6 +20,8 @@ pub struct Attempt {
     pub(crate) items: Vec<Item>,
     /// Whether it survives a loss of power.
     pub(crate) durable: bool,
+    /// Whether it has everything that its version consists of, and needs nothing from before.
+    pub(crate) whole: bool,
 }
 
 impl Attempt {
@@ -27,7 +29,7 @@ impl Attempt {
     pub fn new(branch: Branch, base: u64) -> Attempt {
         let write = WriteId(u128::from(random()) << 64 | u128::from(random()));
         let (time, message, items) = (0, String::new(), Vec::new());
-        Attempt { write, branch, base, time, message, items, durable: false }
+        Attempt { write, branch, base, time, message, items, durable: false, whole: false }
     }
 
     /// With these items. Their numbers do not matter.
@@ -51,6 +53,12 @@ impl Attempt {
     /// To be safe from a loss of power when it is committed.
     pub fn durable(mut self, durable: bool) -> Attempt {
         self.durable = durable;
+        self
+    }
+
+    /// With items that are all that there is: what was before it is not looked at, and need not be readable.
+    pub fn whole(mut self) -> Attempt {
+        self.whole = true;
         self
     }
 }

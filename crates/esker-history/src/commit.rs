@@ -33,16 +33,17 @@ impl History {
         let mut seen = base.max(self.first_of(&branch)?);
         loop {
             let newest = self.promote_behind(&branch, seen)?;
-            let since = self.decided(&branch, seen + 1..=newest)?;
+            let since = self.all_decided(&branch, seen + 1..=newest)?;
             // It may be there from a call whose answer was lost, whatever would be said of it now.
             if let Some(own) = since.iter().find(|known| known.decision.write == attempt.write) {
                 return Ok(own.decision.number);
             }
             let expired = match since.is_empty() {
                 true => Vec::new(),
+                false if attempt.whole => Vec::new(),
                 false => self.version_at(&branch, newest).and_then(|last| last.expired())?,
             };
-            for known in since {
+            for known in since.into_iter().filter(|_| !attempt.whole) {
                 let number = known.decision.number;
                 if expired.iter().any(|range| range.contains(&number)) {
                     return Err(Error::Expired { branch, number });
@@ -53,6 +54,7 @@ impl History {
             let number = newest + 1;
             let parent = match newest {
                 0 => None,
+                _ if attempt.whole => None,
                 newest => self.commit_at(&branch, newest)?,
             };
             let news = News::Items(items.clone());
@@ -69,7 +71,7 @@ impl History {
     }
 
     /// The decisions on numbers that were decided.
-    fn decided(&self, branch: &Branch, numbers: RangeInclusive<u64>) -> Result<Vec<Known>> {
+    fn all_decided(&self, branch: &Branch, numbers: RangeInclusive<u64>) -> Result<Vec<Known>> {
         let decided = |number| {
             let gone = || {
                 let name = keys::decision(branch, number);
@@ -88,6 +90,9 @@ impl History {
         rebase: &mut dyn Rebase,
     ) -> Result<()> {
         let Decision { branch, number, .. } = &known.decision;
+        if known.decision.commit().is_some_and(|commit| commit.parent.is_none()) && *number > 1 {
+            return Err(Error::Replaced { branch: branch.clone(), number: *number });
+        }
         let mut theirs = Vec::new();
         self.new_items(known, |item| theirs.push(item))?;
         if theirs.iter().any(|item| self.is_fenced_by(item)) {
@@ -107,6 +112,9 @@ impl History {
             let Some(known) = self.known(branch, before)? else { continue };
             if known.decision.durable {
                 return Ok(());
+            }
+            if known.is_lost() {
+                continue;
             }
             let levels =
                 known.decision.commit().map(|commit| &commit.levels[..]).unwrap_or_default();
@@ -157,7 +165,7 @@ impl History {
         verdict: Verdict,
     ) -> Result<Outcome> {
         let Attempt { write, branch, time, message, durable, .. } = attempt.clone();
-        if durable {
+        if durable && !attempt.whole {
             self.settle_before(&branch, number)?;
         }
         let of = branch.clone();

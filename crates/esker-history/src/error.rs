@@ -79,6 +79,14 @@ pub enum Error {
         /// The number.
         number: u64,
     },
+    /// Everything was replaced since the commit's base.
+    #[error("version {number} of branch {branch} has replaced everything before it")]
+    Replaced {
+        /// Its branch.
+        branch: Branch,
+        /// The version that has.
+        number: u64,
+    },
     /// A collection of garbage has given up on this writer.
     #[error(
         "this writer was given up by a collection of garbage (version {number} of branch {branch}): what it has \

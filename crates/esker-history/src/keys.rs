@@ -26,5 +26,10 @@ pub(crate) fn parse_run(name: &str) -> Option<(u64, RunId)> {
     Some((inside::version(made)?, RunId::parse(id)?))
 }
 
+/// Whether a file of this name in the folder of runs is one.
+pub fn is_run(name: &str) -> bool {
+    parse_run(name).is_some()
+}
+
 /// The folder of runs.
 pub(crate) const RUNS: &str = "runs";

@@ -34,6 +34,7 @@ mod rebase;
 mod refs;
 mod runs;
 mod version;
+mod witness;
 
 pub use attempt::Attempt;
 pub use collect::{Collected, Referring};
@@ -42,9 +43,11 @@ pub use esker_format::history::{
     Branch, Commit, Data, Decision, GivenUp, Item, Key, Level, RunId, Verdict, WriteId,
 };
 pub use expire::Keep;
+pub use keys::is_run;
 pub use rebase::{OnConflict, Rebase, Strict};
 pub use refs::Name;
 pub use version::Version;
+pub use witness::{Nobody, Witness};
 
 use std::sync::Arc;
 
@@ -70,12 +73,20 @@ pub struct History {
     segments: Arc<dyn Segments>,
     /// Who writes: random, and part of the names of everything that this one makes.
     writer: u64,
+    /// Who else knows of decisions.
+    witness: Arc<dyn Witness>,
 }
 
 impl History {
     /// The history in `segments`, for the writer of this number.
     pub fn new(segments: Arc<dyn Segments>, writer: u64) -> History {
-        History { segments, writer }
+        History { segments, writer, witness: Arc::new(Nobody) }
+    }
+
+    /// With somebody else who knows of decisions.
+    pub fn witnessed(mut self, witness: Arc<dyn Witness>) -> History {
+        self.witness = witness;
+        self
     }
 
     /// The writer's number.

@@ -92,6 +92,7 @@ impl History {
             message: decision.message,
             items: Vec::new(),
             durable: true,
+            whole: false,
         };
         let number = newest + 1;
         let commit = match decision.verdict {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use esker_format::history::{Branch, Decision, Item, Key};
+use esker_format::history::{Branch, Decision, Item, Key, Place};
 use esker_store::Segments;
 
 use crate::error::{Error, Result};
@@ -47,6 +47,16 @@ impl History {
             return Err(Error::Expired { branch: branch.clone(), number });
         }
         self.version_at(branch, number)
+    }
+
+    /// The version that was committed with this number, whether it has expired or not; `None` if the number was given up.
+    pub fn commit_of(&self, branch: &Branch, number: u64) -> Result<Option<Version>> {
+        let missing = || Error::NoVersion { branch: branch.clone(), number, newest: number };
+        let known = self.known(branch, number)?.ok_or_else(missing)?;
+        match known.decision.commit() {
+            Some(_) => self.version_of(branch, number, known).map(Some),
+            None => Ok(None),
+        }
     }
 
     pub(crate) fn version_at(&self, branch: &Branch, number: u64) -> Result<Version> {
@@ -165,6 +175,28 @@ impl Version {
         }
         self.tail.iter().cloned().for_each(take);
         Ok(all)
+    }
+
+    /// Everything that is so, of all kinds, each fact with the version that it came with.
+    pub fn all_facts(&self) -> Result<Vec<Item>> {
+        let mut all = BTreeMap::new();
+        let mut take = |items: Vec<Item>| {
+            for item in items {
+                if let Key::Fact { space, name } = &item.key {
+                    all.insert((*space, name.clone()), item);
+                }
+            }
+        };
+        for run in &self.runs {
+            let is_fact = |block: &usize| {
+                matches!(run.directory.blocks[*block].first, Place::Fact(..))
+            };
+            for block in run.blocks().filter(is_fact) {
+                take(run.block(&*self.segments, block)?);
+            }
+        }
+        self.tail.iter().cloned().for_each(take);
+        Ok(all.into_values().filter(|item| item.value.is_some()).collect())
     }
 
     /// Calls `each` with every item of data that may touch these elements of these records, those that lie

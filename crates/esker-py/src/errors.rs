@@ -30,6 +30,7 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
         | Error::StaleJournal { .. }
         | Error::StoredGraph { .. }
         | Error::Container { .. } => ours(py, "FormatError", sentence),
+        Error::Conflict { .. } => ours(py, "Conflict", sentence),
         Error::OtherRank { .. } => ours(py, "RankError", sentence),
         Error::Comm(_) | Error::Garbled => PyRuntimeError::new_err(sentence),
         _ => PyValueError::new_err(sentence),

@@ -1,6 +1,8 @@
 """Containers of which a version is lost: nobody sees an older one without a word."""
 
 import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -20,7 +22,7 @@ def container(path, *, synced):
         ds["v"][0] = 8
         if synced:
             ds.sync()
-    versions = sorted((path / "versions").iterdir())
+    versions = sorted((path / "refs" / "main").iterdir())
     newest = versions[-1]
     return newest, newest.read_bytes(), len(versions)
 
@@ -105,3 +107,50 @@ def test_a_pickle_and_xarray_keep_the_version_that_was_open(tmp_path):
     for dataset in (lazy, copied, pickle.loads(pickle.dumps(lazy))):
         assert dataset["v"].values.tolist() == [1, 1, 1]
     assert xr.open_dataset(path, engine="esker")["v"].values.tolist() == [2, 2, 2]
+
+
+def test_four_processes_commit_to_one_container_and_nothing_is_lost(tmp_path):
+    path = tmp_path / "run.esk"
+    with esker.create(path, layout="log") as ds:
+        ds.create_dimension("step", 10)
+        ds.create_dimension("x", 8)
+        ds.create_variable("v", "i4", ("step", "x"))
+    program = """
+import sys, esker
+path, who = sys.argv[1], int(sys.argv[2])
+for step in range(10):
+    with esker.open(path, "r+") as ds:
+        ds["v"][step, 2 * who : 2 * who + 2] = 100 * step + who
+    print("committed", step, flush=True)
+"""
+    words = [sys.executable, "-c", program, str(path)]
+    jobs = [subprocess.Popen([*words, str(who)], stdout=subprocess.PIPE) for who in range(4)]
+    told = [job.communicate()[0].count(b"committed") for job in jobs]
+    assert [job.returncode for job in jobs] == [0] * 4
+    assert told == [10] * 4
+    with esker.open(path) as ds:
+        values = ds["v"][:]
+        assert ds.version == 41
+    expected = 100 * np.arange(10)[:, None] + np.arange(8)[None, :] // 2
+    np.testing.assert_array_equal(values, expected)
+    # Each version has one pair of values more than the one before it.
+    for version in (1, 2, 20, 40):
+        with esker.open(f"{path}@{version}") as ds:
+            assert np.ma.count(ds["v"][:]) == 2 * (version - 1)
+
+
+def test_a_conflict_is_an_exception_of_its_own_and_names_the_element(tmp_path):
+    path = tmp_path / "run.esk"
+    with esker.create(path, layout="log") as ds:
+        ds.create_dimension("x", 3)
+        ds.create_variable("v", "i4", "x", data=[1, 1, 1])
+    one, two = esker.open(path, "r+"), esker.open(path, "r+")
+    one["v"][1:] = 2
+    two["v"][:2] = 3
+    one.close()
+    with pytest.raises(esker.Conflict, match=r'"v" at \[1\]'):
+        two.sync()
+    with pytest.raises(esker.Conflict):
+        two.close()
+    with esker.open(path) as ds:
+        assert ds["v"][:].tolist() == [1, 2, 2]

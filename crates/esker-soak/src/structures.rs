@@ -28,7 +28,7 @@ pub(crate) enum Structure {
     Head,
     /// Maps of decomposed variables.
     Map,
-    /// Manifests of a container.
+    /// Decisions on versions of a container, and runs of what they consist of.
     Manifest,
     /// The mark of a container.
     Mark,
@@ -109,7 +109,7 @@ pub(crate) fn places(form: Form, folder: &Path, files: &Files, what: Structure) 
     };
     let ends = |name: &str, end: &str| name.ends_with(end);
     let found = match what {
-        Structure::Manifest => whole(&|name| name.contains("/versions/")),
+        Structure::Manifest => whole(&|name| name.contains("/refs/") || name.contains("/runs/")),
         Structure::Mark => whole(&|name| ends(name, "esker.json")),
         Structure::LogMetadata => whole(&|name| ends(name, ".meta")),
         Structure::LogPayload => whole(&|name| ends(name, ".data")),

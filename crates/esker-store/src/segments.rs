@@ -138,6 +138,8 @@ impl Segments for FolderSegments {
             true => file.sync(),
             false => Ok(()),
         });
+        // Closed before it has its name: on file systems that promise no more, others see what was written then.
+        drop(file);
         match written.and_then(|()| self.store.publish(&draft, &path)) {
             Ok(()) => {}
             Err(error) => {

@@ -189,8 +189,15 @@ impl Job {
             if let Some(found) = ready() {
                 return found;
             }
-            let ended = self.child.try_wait().unwrap();
-            assert!(ended.is_none(), "{} ended too early: {ended:?}", self.name);
+            if let Some(ended) = self.child.try_wait().unwrap() {
+                // What its ranks said is all that tells why.
+                let mut said = String::new();
+                for pipe in [&mut self.output, &mut self.errors] {
+                    let read = std::mem::replace(pipe, std::thread::spawn(String::new));
+                    said.push_str(&read.join().unwrap_or_default());
+                }
+                panic!("{} ended too early: {ended:?}\n{said}", self.name);
+            }
             assert!(self.elapsed() < HANG, "{} does not get there within {HANG:?}", self.name);
             sleep(Duration::from_millis(1));
         }

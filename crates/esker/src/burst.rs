@@ -236,7 +236,8 @@ impl Burst {
             let sources = sealed.chain(pairs.iter().map(Pair::source));
             // Each log of this rank begins where the one before it ended.
             for (session, source) in (0..).zip(sources) {
-                state.index.add(LogSource { session, ..source });
+                let orders = LogSource::in_one_session(session);
+                state.index.add(LogSource { orders, ..source });
             }
         }
         if seen.lengths != lengths {

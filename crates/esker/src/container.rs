@@ -1,14 +1,14 @@
-//! A container: a directory of logs and numbered manifests.
+//! A container: a directory of logs, and a history of versions that says which of them belong to what.
 //!
 //! ```text
-//! RUN.esk/esker.json          what this is
-//! RUN.esk/promises            which versions were committed, and which of them were synced
-//! RUN.esk/versions/00000007   the manifest of version 7
-//! RUN.esk/segments/7-1f.4.meta, 7-1f.4.data   logs of the session that began version 7
+//! RUN.esk/esker.json           what this is
+//! RUN.esk/promises             which versions were committed, and which of them were synced
+//! RUN.esk/refs/main/00000007   the decision on version 7; runs/ has what many versions share
+//! RUN.esk/segments/7-1f.4.meta, 7-1f.4.data   logs of the session that began with version 7
 //! ```
 //!
-//! What a manifest promises is never rewritten. A session writes logs of its own, and commits by
-//! creating the next manifest, which one of several writers can.
+//! What was committed is never rewritten. A session writes logs of its own, and commits by deciding the next
+//! number, which one of several writers can; the others go behind it, unless both have written the same.
 
 mod distributed;
 mod layout;
@@ -16,33 +16,41 @@ mod mark;
 mod named;
 mod names;
 mod promises;
+mod rebase;
 mod sections;
 mod versions;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use esker_comm::{CommunicatorExt, Message};
-use esker_format::log::{Head, LogPart, Manifest, Session};
+use esker_format::history::{Branch, Item, decode_items, encode_items};
+use esker_format::log::{self as facts, Head, LogPart, Manifest, Session, Stretch};
 use esker_format::{Header, Variable, inside};
+use esker_history::{Attempt, History, Rebase, spaces};
 use esker_store::{Access, File, Lane, ReadPool, Store};
 
-use crate::base::{Base, broadcast_parts, identity};
+use crate::base::{Base, broadcast_parts, identity, joined, parts_of};
 use crate::bounded::CacheUse;
 use crate::error::{Error, Result};
-use crate::hints::{Hints, LogFiles};
+use crate::hints::{Hints, LogFiles, OnConflict};
 use crate::log::{FILTERS, Index, Lengths, LogDamage, LogSource, LogWriter, Memo, View};
 use crate::report::Report;
 use distributed::Share;
+use rebase::Behind;
 use names::MARK;
 
-pub(crate) use mark::Mark;
+pub(crate) use mark::{Format, Mark};
 pub use named::version_in_path;
-pub(crate) use names::{data_path, meta_path, own_names, version_path};
-pub(crate) use promises::Promises;
-pub(crate) use versions::{Found, Read, find, publish, read, read_all, versions};
+pub(crate) use names::{data_path, meta_path, own_names};
+pub(crate) use promises::{Promises, Trust};
+pub(crate) use versions::{
+    Found, Glance, Read, Shelf, Telling, find, history, new_writer, now, promise_again, publish,
+    read_all,
+};
 
 /// Bytes of a lane's block in shared metadata and data files.
 const META_BLOCK: u64 = 256 << 10;
@@ -58,6 +66,8 @@ pub(crate) struct Container {
     version: u64,
     /// The sessions of that version.
     sessions: Vec<Session>,
+    /// The places of their stretches among each other: what lies over which, and came with which version.
+    places: Vec<(u64, u64)>,
     /// What this one writes.
     own: Option<Own>,
     /// Collective calls so far.
@@ -79,6 +89,8 @@ pub(crate) struct Container {
     durable: bool,
     /// Whether the logs of earlier sessions are.
     settled: bool,
+    /// The newest version up to the one that this builds on that waited for the disk.
+    safe: u64,
     /// The number of the next version: behind all that there are, damaged ones included.
     next: u64,
     /// The oldest version of the dataset.
@@ -90,7 +102,42 @@ pub(crate) struct Container {
     /// The header of the version, to know whether a commit says anything new.
     committed: Vec<u8>,
     /// Files that the first commit removes: those of the dataset that it replaces.
-    replaced: Vec<PathBuf>,
+    replaced: Option<Vec<PathBuf>>,
+    /// On rank 0, what is needed to commit.
+    deciding: Option<Deciding>,
+    /// The version that was committed behind those of other writers, until it is taken in.
+    others: Option<Manifest>,
+    /// Whether others have changed definitions since this was opened.
+    redefined: bool,
+}
+
+impl Deciding {
+    /// After a commit that has gone behind others: a new stretch, which began where the commit before it ended.
+    fn has_met(&mut self, met: bool) -> bool {
+        if met {
+            self.begun.clone_from(&self.last);
+            self.stretch += 1;
+        }
+        met
+    }
+}
+
+/// What rank 0 knows of commits.
+#[derive(Debug)]
+struct Deciding {
+    history: History,
+    /// The version that the next commit is made for.
+    base: u64,
+    /// A commit that may have been made: nobody has said.
+    in_doubt: Option<Attempt>,
+    /// The lengths of this session's logs when its stretch began, and at its last commit; and whether the session is known.
+    begun: Vec<(u64, u64)>,
+    last: Vec<(u64, u64)>,
+    is_known: bool,
+    /// The number of the stretch.
+    stretch: u32,
+    /// Bytes of payload and metadata in the logs of other sessions.
+    bytes: (u64, u64),
 }
 
 /// The session that is being written.
@@ -160,49 +207,57 @@ impl Container {
     pub(crate) fn create(base: &Base, header: &Header) -> Result<Container> {
         let found = base.by_root(|| {
             if !is_container(&*base.store, &base.path)? {
-                return Ok((0, Vec::new()));
+                return Ok((0, None));
             }
-            let store = &*base.store.enclosed(&base.path)?;
-            let promised = Promises::open(store, &base.path)?.highest();
-            let all = versions(store, &base.path)?;
-            let mut old: Vec<PathBuf> =
-                all.iter().map(|version| version_path(&base.path, *version)).collect();
-            let segments = base.path.join("segments");
-            let names = store.names_in(&segments)?;
-            old.extend(names.iter().map(|name| segments.join(name)));
-            Ok((all.first().copied().unwrap_or(0).max(promised), old))
+            let store = base.store.enclosed(&base.path)?;
+            let top = Shelf::open(&store, &base.path)?.top()?;
+            let mut old = Vec::new();
+            for folder in ["versions", "segments", "runs"].map(|folder| base.path.join(folder)) {
+                if store.is_dir(&folder)? {
+                    let names = store.names_in(&folder)?;
+                    old.extend(names.iter().map(|name| folder.join(name)));
+                }
+            }
+            Ok((top, Some(old)))
         })?;
         let (version, replaced) = found.unwrap_or_default();
         let version = base.comm.max_u64(version)?;
         let mut container = Container::new(base, header, version, Vec::new());
         container.replaced = replaced;
-        container.first = container.next;
+        container.first = 0;
         Ok(container)
     }
 
     /// Opens a version, by default the newest. Collective.
     pub(crate) fn open(base: &Base, version: Option<u64>) -> Result<(Container, Header)> {
         let store = base.agree(base.store.enclosed(&base.path).map_err(Error::from))?;
-        let root = base.by_root(|| find(&*store, &base.path, version))?;
-        let (manifest, numbers, notes) = match root {
-            Some(Found { manifest, next, first, notes }) => {
-                if base.comm.size() > 1 {
-                    let notes = notes.join("\n");
-                    let numbers = Message::from_u64s(&[next, first]);
-                    let parts = [&manifest.encode()[..], &numbers[..], notes.as_bytes()];
-                    broadcast_parts(&*base.comm, &parts)?;
-                }
-                (manifest, [next, first], notes)
+        let writable = base.writable;
+        let (root, told) = base.told_by_root(|| {
+            let found = find(&store, &base.path, version)?;
+            if writable && Mark::require(&*store, &base.path)?.format() == Format::One {
+                let why = "it is of format 1, which is read and not written any more; `esker copy` makes one of \
+                           format 2 of it";
+                return Err(broken(&base.path, why));
+            }
+            let numbers = [found.manifest.version, found.next, found.first, found.safe];
+            let (notes, numbers) = (found.notes.join("\n"), Message::from_u64s(&numbers));
+            let items = encode_items(&found.manifest.facts());
+            let tell = joined(&[&items[..], &numbers[..], notes.as_bytes()]);
+            Ok((found, tell))
+        })?;
+        let (manifest, [next, first, safe], notes) = match root {
+            Some(Found { manifest, next, first, safe, notes }) => {
+                (manifest, [next, first, safe], notes)
             }
             None => {
-                let parts = broadcast_parts(&*base.comm, &[])?;
-                let [manifest, numbers, notes] =
-                    <[Vec<u8>; 3]>::try_from(parts).map_err(|_| Error::Garbled)?;
-                let manifest = Manifest::decode(&manifest).map_err(|_| Error::Garbled)?;
-                let numbers = <[u64; 2]>::try_from(Message::from(numbers).to_u64s());
+                let [items, numbers, notes] =
+                    <[Vec<u8>; 3]>::try_from(parts_of(&told)?).map_err(|_| Error::Garbled)?;
+                let items = decode_items(&items).map_err(|_| Error::Garbled)?;
+                let numbers = <[u64; 4]>::try_from(Message::from(numbers).to_u64s());
+                let [version, rest @ ..] = numbers.map_err(|_| Error::Garbled)?;
+                let manifest = Manifest::from_facts(version, &items).map_err(|_| Error::Garbled)?;
                 let notes = String::from_utf8(notes).map_err(|_| Error::Garbled)?;
-                let notes = notes.lines().map(str::to_string).collect();
-                (manifest, numbers.map_err(|_| Error::Garbled)?, notes)
+                (manifest, rest, notes.lines().map(str::to_string).collect())
             }
         };
         let decoded = Header::decode(&manifest.header, u64::MAX);
@@ -211,7 +266,7 @@ impl Container {
         crate::sound::require(&base.path, &header)?;
         let mut container = Container::new(base, &header, manifest.version, manifest.sessions);
         container.committed = manifest.header;
-        [container.next, container.first] = numbers;
+        [container.next, container.first, container.safe] = [next, first, safe];
         container.notes = notes;
         container.enclose(store);
         Ok((container, header))
@@ -228,9 +283,11 @@ impl Container {
         let index = Index::new(base.hints.index_memory as usize);
         let view = Arc::new(View::new(base.path.clone(), None, index, header.clone()));
         let pool = ReadPool::new(base.store.clone(), OPEN_FILES);
+        let places = places(&sessions);
         Container {
             version,
             sessions,
+            places,
             own: None,
             epoch: 0,
             view,
@@ -244,12 +301,16 @@ impl Container {
             together: 0,
             durable: false,
             settled: false,
+            safe: 0,
             next: version.saturating_add(1),
             first: version,
             named: false,
             notes: Vec::new(),
             committed: Vec::new(),
-            replaced: Vec::new(),
+            replaced: None,
+            deciding: None,
+            others: None,
+            redefined: false,
         }
     }
 
@@ -262,6 +323,7 @@ impl Container {
         Some(Container {
             version: self.version,
             sessions: self.sessions.clone(),
+            places: self.places.clone(),
             own: None,
             epoch: self.epoch,
             view: self.view.clone(),
@@ -275,12 +337,16 @@ impl Container {
             together: self.together,
             durable: self.durable,
             settled: self.settled,
+            safe: self.safe,
             next: self.next,
             first: self.first,
             named: self.named,
             notes: Vec::new(),
             committed: Vec::new(),
-            replaced: Vec::new(),
+            replaced: None,
+            deciding: None,
+            others: None,
+            redefined: false,
         })
     }
 
@@ -310,7 +376,6 @@ impl Container {
         base.by_root(|| {
             base.store.create_dir(&base.path)?;
             let store = &*base.store.enclosed(&base.path)?;
-            store.create_dir(&base.path.join("versions"))?;
             store.create_dir(&base.path.join("segments"))?;
             if Mark::find(store, &base.path)?.is_none() {
                 Mark::write(store, &base.path)?;
@@ -323,6 +388,7 @@ impl Container {
         }
         self.require_filters(base, header)?;
         self.commit(base, header, false, report)?;
+        self.take_in_others(base)?;
         self.view.change().set_header(header.clone());
         Ok(())
     }
@@ -391,7 +457,7 @@ impl Container {
         let (all, _) = all.as_chunks::<3>();
         let part = |(rank, [file, lane, lanes]): (u32, &[u64; 3])| {
             let [file, lane, lanes] = [*file, *lane, *lanes].map(|n| n as u32);
-            LogPart { rank, file, lane, lanes, meta_len: 0, data_len: 0 }
+            LogPart::new(rank, file, lane, lanes)
         };
         let session = Session {
             stem,
@@ -547,11 +613,18 @@ impl Container {
         let open = |path: &Path, block| {
             Lane::open(self.pool.file(path), part.lane.into(), part.lanes.into(), block)
         };
-        let number = self.sessions.iter().position(|s| s.identity == session.identity);
+        let place = |(over, number)| self.places.binary_search(&(over, number));
+        let cut =
+            |cut: &facts::Cut| (cut.end, place((cut.over, cut.number)).unwrap_or(0) as u32);
+        let orders = match growing {
+            // What is being written lies over everything.
+            true => part.cuts.iter().map(cut).chain([(u64::MAX, self.places.len() as u32)]).collect(),
+            false => part.cuts.iter().map(cut).collect(),
+        };
         LogSource {
             meta: open(&meta_path(&base.path, session, part.file), session.meta_block),
             data: open(&data_path(&base.path, session, part.file), session.data_block),
-            session: number.unwrap_or(self.sessions.len()) as u32,
+            orders,
             rank: part.rank,
             identity: Some(session.identity),
             meta_len: (!growing).then_some(part.meta_len),
@@ -592,35 +665,229 @@ impl Container {
         }
         let mine = Message::from_u64s(&[lengths.meta, lengths.data]);
         let gathered = base.comm.gather(0, mine)?;
-        let version = self.next;
-        base.by_root(|| {
-            let mut sessions = self.sessions.clone();
-            if let Some(own) = &self.own {
-                let mut session = own.session.clone();
-                for (part, lengths) in session.logs.iter_mut().zip(gathered.unwrap_or_default()) {
-                    let lengths = <[u64; 2]>::try_from(lengths.to_u64s());
-                    [part.meta_len, part.data_len] = lengths.map_err(|_| Error::Garbled)?;
-                }
-                sessions.push(session);
-            }
-            let manifest = Manifest { version, header: bytes.clone(), sessions };
-            let how = (self.first, durable, self.named);
-            publish(&*self.store, &base.path, &manifest, how)?;
-            for old in &self.replaced {
-                // What was replaced is garbage now, in the way of nothing.
-                let _ = self.store.remove(old);
-            }
-            Ok(())
+        let (_, told) = base.told_by_root(|| {
+            let (number, redefined) =
+                self.decide(base, &bytes, gathered.unwrap_or_default(), durable)?;
+            let others = self.others.as_ref().map(|others| encode_items(&others.facts()));
+            let numbers = Message::from_u64s(&[number, redefined.into()]);
+            let tell: Vec<&[u8]> = std::iter::once(&numbers[..]).chain(others.as_deref()).collect();
+            Ok(((), joined(&tell)))
         })?;
-        self.replaced.clear();
+        let told = parts_of(&told)?;
+        let (numbers, others) = told.split_first().ok_or(Error::Garbled)?;
+        let numbers = <[u64; 2]>::try_from(Message::from(numbers.clone()).to_u64s());
+        let [version, redefined] = numbers.map_err(|_| Error::Garbled)?;
+        self.redefined |= redefined > 0;
+        if let (None, Some(items)) = (&self.others, others.first()) {
+            let items = decode_items(items).map_err(|_| Error::Garbled)?;
+            self.others = Some(Manifest::from_facts(version, &items).map_err(|_| Error::Garbled)?);
+        }
+        self.replaced = None;
         self.named |= durable;
         (self.version, self.next) = (version, version.saturating_add(1));
+        if self.first == 0 {
+            self.first = version;
+        }
         self.committed = bytes;
         self.durable = durable;
         if let Some(own) = &mut self.own {
             own.committed = lengths;
         }
         Ok(())
+    }
+
+    /// Decides the next number: the version with this header, and with this session's logs as long as they are. Rank 0.
+    fn decide(
+        &mut self,
+        base: &Base,
+        header: &[u8],
+        gathered: Vec<Message>,
+        durable: bool,
+    ) -> Result<(u64, bool)> {
+        let failed = |error| versions::of_history(&base.path, error);
+        let mut lengths = Vec::with_capacity(gathered.len());
+        if self.own.is_some() {
+            for message in gathered {
+                let [meta, data] =
+                    <[u64; 2]>::try_from(message.to_u64s()).map_err(|_| Error::Garbled)?;
+                lengths.push((meta, data));
+            }
+        }
+        let mut deciding = match self.deciding.take() {
+            Some(deciding) => deciding,
+            None => self.begin_deciding(base)?,
+        };
+        if self.redefined && facts::without_records(header).0 != facts::without_records(&self.committed).0 {
+            self.deciding = Some(deciding);
+            let why = "another writer has changed its definitions since it was opened, so that they cannot be \
+                       changed here; open it again";
+            return Err(broken(&base.path, why));
+        }
+        let state = self.view.state();
+        let before = deciding.last.clone();
+        let own = self.own.as_ref().map(|own| rebase::Own {
+            session: &own.session,
+            before: &before,
+            now: &lengths,
+        });
+        let mut met = false;
+        let mut behind = Behind::new(rebase::Writer {
+            store: &self.store,
+            pool: &self.pool,
+            path: &base.path,
+            header: state.header(),
+            sessions: &self.sessions,
+            own,
+            stretch: deciding.stretch,
+            ours_wins: base.hints.on_conflict == OnConflict::Ours,
+            durable,
+            budget: base.hints.index_memory,
+        });
+        // One that may have been made is made, so that nobody takes it for somebody else's.
+        if let Some(attempt) = &deciding.in_doubt {
+            let made = deciding.history.commit(attempt.clone(), &mut behind);
+            match made {
+                Ok(number) => {
+                    (deciding.base, deciding.in_doubt) = (number, None);
+                    met = deciding.has_met(behind.begin_again());
+                }
+                Err(error) => {
+                    let error = behind.failure.take().unwrap_or_else(|| failed(error));
+                    drop(behind);
+                    drop(state);
+                    self.deciding = Some(deciding);
+                    return Err(error);
+                }
+            }
+        }
+        let items = self.news(&deciding, header, &lengths);
+        let mut attempt = Attempt::new(Branch::main(), deciding.base).items(items);
+        attempt = attempt.durable(durable).time(now());
+        if self.replaced.is_some() {
+            attempt = attempt.whole();
+        }
+        deciding.in_doubt = Some(attempt.clone());
+        let own = lengths.iter().fold((0u64, 0u64), |(data, metadata), (meta, payload)| {
+            (data.saturating_add(*payload), metadata.saturating_add(*meta))
+        });
+        let bytes =
+            (deciding.bytes.0.saturating_add(own.0), deciding.bytes.1.saturating_add(own.1));
+        let telling =
+            Telling { header, bytes, first: self.first, durable, known: self.named };
+        let how = (attempt, &mut behind as &mut dyn Rebase);
+        let made = publish(&self.store, &base.path, &deciding.history, how, telling);
+        let made = made.map_err(|error| behind.failure.take().unwrap_or(error));
+        let redefined = behind.redefined;
+        let met_now = behind.begin_again();
+        drop(behind);
+        drop(state);
+        // A commit that was refused was not made: what is written next may go where it could not.
+        if matches!(&made, Err(Error::Conflict { .. })) {
+            deciding.in_doubt = None;
+        }
+        if let Ok(number) = made {
+            (deciding.base, deciding.in_doubt) = (number, None);
+            deciding.is_known |= self.own.is_some();
+            if deciding.has_met(met_now) || met {
+                let Found { manifest, .. } = find(&self.store, &base.path, Some(number))?;
+                deciding.bytes = self.bytes_of_others(&manifest.sessions);
+                self.others = Some(manifest);
+            }
+            deciding.last = lengths;
+            if self.replaced.is_some() && Mark::require(&*self.store, &base.path)?.format() == Format::One {
+                // Now that there is a version, this is what it becomes one of.
+                Mark::write(&*self.store, &base.path)?;
+            }
+            for old in self.replaced.iter().flatten() {
+                // What was replaced is garbage now, in the way of nothing.
+                let _ = self.store.remove(old);
+            }
+        }
+        self.deciding = Some(deciding);
+        Ok((made?, redefined))
+    }
+
+    /// Bytes of payload and metadata in the logs of sessions that are not this one's.
+    fn bytes_of_others(&self, sessions: &[Session]) -> (u64, u64) {
+        let own = self.own.as_ref().map(|own| own.session.identity);
+        let others = sessions.iter().filter(|session| Some(session.identity) != own);
+        let logs = others.flat_map(|session| &session.logs);
+        logs.fold((0, 0), |(data, metadata): (u64, u64), part| {
+            (data.saturating_add(part.data_len), metadata.saturating_add(part.meta_len))
+        })
+    }
+
+    /// Sees what other writers have committed, behind which this one's last commit went. Gives how many records there are. Nobody may be reading.
+    pub(crate) fn take_in_others(&mut self, base: &Base) -> Result<Option<u64>> {
+        let Some(Manifest { header, mut sessions, .. }) = self.others.take() else {
+            return Ok(None);
+        };
+        if let Some(own) = &mut self.own
+            && let Some(mine) = sessions.iter().position(|s| s.identity == own.session.identity)
+        {
+            let mine = sessions.remove(mine);
+            for (part, known) in own.session.logs.iter_mut().zip(mine.logs) {
+                part.cuts = known.cuts;
+            }
+        }
+        let own = self.own.iter().map(|own| &own.session);
+        self.places = places(sessions.iter().chain(own));
+        self.sessions = sessions;
+        self.share = None;
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
+        self.view.change().index = Index::new(base.hints.index_memory as usize);
+        let (_, records) = facts::without_records(&header);
+        Ok(Some(records))
+    }
+
+    /// What is needed to commit to what this one builds on.
+    fn begin_deciding(&self, base: &Base) -> Result<Deciding> {
+        let trust = Trust::new(&self.store, &base.path, self.replaced.is_some())?;
+        let trust = trust.up_to(self.next.saturating_sub(1));
+        let history = history(&self.store, &base.path, new_writer());
+        Ok(Deciding {
+            history: history.witnessed(Arc::new(trust)),
+            base: self.next.saturating_sub(1),
+            in_doubt: None,
+            begun: Vec::new(),
+            last: Vec::new(),
+            is_known: false,
+            stretch: 0,
+            bytes: self.bytes_of_others(&self.sessions),
+        })
+    }
+
+    /// What is new since the version that the next one builds on.
+    fn news(&self, deciding: &Deciding, header: &[u8], lengths: &[(u64, u64)]) -> Vec<Item> {
+        let (definitions, records) = facts::without_records(header);
+        let (before, records_before) = facts::without_records(&self.committed);
+        let mut items = Vec::new();
+        let begins = self.committed.is_empty();
+        if definitions != before || begins {
+            items.push(facts::definitions(definitions));
+        }
+        if records != records_before || begins {
+            items.push(facts::records(records));
+        }
+        if begins && self.replaced.is_some() && deciding.base > 0 {
+            // What was replaced cannot be opened any more.
+            let last = deciding.base.to_be_bytes().to_vec();
+            items.push(Item::fact(spaces::EXPIRED, &1u64.to_be_bytes(), Some(last)));
+        }
+        if let Some(own) = &self.own {
+            if !deciding.is_known {
+                items.push(own.session.fact());
+            }
+            let begun = |log: usize| deciding.begun.get(log).copied().unwrap_or_default();
+            let ends = (0..).zip(lengths).filter(|(log, now)| begun(*log as usize) != **now);
+            let ends: Vec<(u32, u64, u64)> =
+                ends.map(|(log, (meta, data))| (log, *meta, *data)).collect();
+            if !ends.is_empty() {
+                let (identity, ordinal) = (own.session.identity, deciding.stretch);
+                items.push(Stretch { identity, ordinal, place: None, ends }.fact());
+            }
+        }
+        items
     }
 }
 
@@ -630,7 +897,10 @@ impl Container {
     fn settle(&self, base: &Base) -> Result<()> {
         let mut paths = Vec::new();
         for session in &self.sessions {
-            let mut files: Vec<u32> = session.logs.iter().map(|part| part.file).collect();
+            // What came up to a version that waited for the disk is safe.
+            let parts = session.logs.iter();
+            let newer = parts.filter(|part| part.cuts.last().is_some_and(|cut| cut.number > self.safe));
+            let mut files: Vec<u32> = newer.map(|part| part.file).collect();
             files.sort_unstable();
             files.dedup();
             for file in files {
@@ -662,4 +932,12 @@ fn damaged(base: &Base, index: &Index) -> Result<()> {
          `esker recover` makes a version of what can be read"
     );
     Err(broken(&base.path, why))
+}
+
+/// The places of all stretches, in order.
+fn places<'s>(sessions: impl IntoIterator<Item = &'s Session>) -> Vec<(u64, u64)> {
+    let logs = sessions.into_iter().flat_map(|session| &session.logs);
+    let cuts = logs.flat_map(|part| &part.cuts);
+    let all: BTreeSet<(u64, u64)> = cuts.map(|cut| (cut.over, cut.number)).collect();
+    all.into_iter().collect()
 }

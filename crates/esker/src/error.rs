@@ -54,6 +54,21 @@ pub enum Error {
         why: String,
     },
 
+    /// What is committed, another writer has committed meanwhile.
+    #[error(
+        "{}: {}: version {version} of another writer has changed it since version {base}", shown_path(path), sentence(what)
+    )]
+    Conflict {
+        /// The directory.
+        path: PathBuf,
+        /// What both have changed.
+        what: String,
+        /// The other's version.
+        version: u64,
+        /// The version that the commit was made for.
+        base: u64,
+    },
+
     /// Filters that values cannot pass.
     #[error("the filters failed: {}", sentence(.0))]
     Filter(String),

@@ -61,6 +61,15 @@ pub(crate) enum LogFiles {
     Node,
 }
 
+/// What happens where another writer of a container has committed the same elements meanwhile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnConflict {
+    /// The commit fails.
+    Fail,
+    /// What is being committed lies over it.
+    Ours,
+}
+
 /// Who indexes the logs of a container for collective reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WhereIndexed {
@@ -195,6 +204,8 @@ pub struct Hints {
     pub(crate) log_files: LogFiles,
     /// `nc_num_subfiles`: files for the blobs of decomposed variables; -1 for one for each node.
     pub(crate) subfiles: i32,
+    /// `esker_on_conflict`: what happens where another writer has committed the same elements meanwhile.
+    pub(crate) on_conflict: OnConflict,
     /// `esker_index`: who indexes the logs.
     pub(crate) index: WhereIndexed,
     /// `nc_burst_buf`: whether what is written to a classic file goes into a log first.
@@ -271,6 +282,7 @@ impl Default for Hints {
             layout: Layout::Classic,
             log_files: LogFiles::Process,
             subfiles: 0,
+            on_conflict: OnConflict::Fail,
             index: WhereIndexed::Automatic,
             index_memory: 256 << 20,
             cache: 64 << 20,

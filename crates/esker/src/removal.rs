@@ -53,7 +53,8 @@ pub fn remove_dataset(store: &dyn Store, path: &Path) -> Result<()> {
 /// Whether a container's writers make an entry of this name, in the folder of this name ("" for its own).
 fn is_of_container(folder: &str, name: &str) -> bool {
     match folder {
-        "versions" => inside::version(name).is_some() || name.starts_with("draft-"),
+        "versions" | "main" => inside::version(name).is_some() || name.starts_with("draft-"),
+        "runs" => esker_history::is_run(name),
         "segments" => {
             let stem = name.split('.').next().unwrap_or("");
             inside::session(stem).is_some() && (name.ends_with(".meta") || name.ends_with(".data"))

@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 use esker::{
     CreateOptions, Dataset, DimLen, ExternalType, Hints, Layout, OpenOptions, Selection, VarId,
 };
-use esker_format::log::{Manifest, Promise};
+use esker_format::history::{Branch, Commit, Decision, Item, Key, Level, RunId, Verdict};
+use esker_format::inside;
+use esker_format::log::{self, Promise};
 use serde_json::Value;
 
 use crate::common::{Run, esker, run};
@@ -91,23 +93,19 @@ fn logs(path: &Path) -> Vec<PathBuf> {
     logs
 }
 
-/// Writes a manifest in the place of the newest one, and a promise that matches it.
-fn forge(path: &Path, change: impl FnOnce(&mut Manifest)) {
-    let name = path.join("versions/00000002");
-    let mut manifest = Manifest::decode(&fs::read(&name).unwrap()).unwrap();
-    change(&mut manifest);
-    let bytes = manifest.encode();
+/// Writes a decision in the place of the newest one, and a promise that matches it.
+fn forge(path: &Path, change: impl FnOnce(&mut Commit)) {
+    let name = path.join("refs/main/00000002");
+    let main = Branch::main();
+    let mut decision = Decision::decode(&fs::read(&name).unwrap(), &main, 2).unwrap();
+    let Verdict::Commit(commit) = &mut decision.verdict else { panic!("{decision:?}") };
+    change(commit);
+    commit.items.sort_by(Item::order);
+    let bytes = decision.encode();
     fs::write(&name, &bytes).unwrap();
-    let (data, metadata) = manifest.log_bytes();
-    let promise = Promise {
-        version: 2,
-        first: 1,
-        durable: true,
-        manifest: crc32c::crc32c(&bytes),
-        header: crc32c::crc32c(&manifest.header),
-        data,
-        metadata,
-    };
+    let manifest = crc32c::crc32c(&bytes);
+    let (header, data, metadata) = (0, 0, 0);
+    let promise = Promise { version: 2, first: 1, durable: true, manifest, header, data, metadata };
     let mut promises = fs::read(path.join("promises")).unwrap();
     let at = Promise::offset(2) as usize;
     promises[at..at + Promise::LEN as usize].copy_from_slice(&promise.encode());
@@ -129,25 +127,39 @@ type Trick = fn(&Path, &Path);
 #[test]
 fn no_command_leaves_a_container() {
     let tricks: [(&str, Trick); 10] = [
-        ("a stem that goes up", |inside, outside| {
+        ("another's session", |inside, outside| {
             let stem = logs(outside)[0].file_name().unwrap().to_str().unwrap().to_string();
-            let stem = stem.split('.').next().unwrap().to_string();
-            forge(inside, |m| m.sessions[0].stem = format!("../../outside.esk/segments/{stem}"));
+            let (_, identity) = inside::session(stem.split('.').next().unwrap()).unwrap();
+            forge(inside, |commit| {
+                for item in &mut commit.items {
+                    if let Key::Fact { space: log::SESSIONS | log::STRETCHES, name } = &mut item.key {
+                        name[..8].copy_from_slice(&identity.to_be_bytes());
+                    }
+                }
+            });
         }),
-        ("an absolute stem", |inside, outside| {
-            let stem = logs(outside)[0].to_str().unwrap().to_string();
-            let stem = stem.split(".0.").next().unwrap().to_string();
-            forge(inside, |m| m.sessions[0].stem = stem);
+        ("a session whose name is a path", |inside, _| {
+            forge(inside, |commit| {
+                for item in &mut commit.items {
+                    if let Key::Fact { space: log::SESSIONS, name } = &mut item.key {
+                        *name = b"../../outside.esk".to_vec();
+                    }
+                }
+            });
         }),
-        ("an empty stem", |inside, _| forge(inside, |m| m.sessions[0].stem = String::new())),
+        ("another's run", |inside, _| {
+            let id = RunId { writer: u64::from_be_bytes(*b"../../ou"), number: 7 };
+            let level = Level { id, bytes: 99, items: 1, numbers: 1..=1, made: 1 };
+            forge(inside, |commit| commit.levels.push(level));
+        }),
         ("linked segments", |inside, outside| {
             link(&inside.join("segments"), &outside.join("segments"));
         }),
         ("linked versions", |inside, outside| {
-            link(&inside.join("versions"), &outside.join("versions"));
+            link(&inside.join("refs"), &outside.join("refs"));
         }),
         ("a linked manifest", |inside, outside| {
-            let name = "versions/00000002";
+            let name = "refs/main/00000002";
             link(&inside.join(name), &outside.join(name));
         }),
         ("a linked data log", |inside, outside| link(&logs(inside)[0], &logs(outside)[0])),
@@ -197,7 +209,7 @@ fn no_command_leaves_a_container() {
 #[test]
 fn a_pipe_in_a_container_lets_nobody_wait() {
     let dir = tempfile::tempdir().unwrap();
-    for name in ["versions/00000002", "promises", "esker.json"] {
+    for name in ["refs/main/00000002", "promises", "esker.json"] {
         let path = dir.path().join("a.esk");
         container(&path, 7, true);
         fs::remove_file(path.join(name)).unwrap();
@@ -323,7 +335,7 @@ fn a_lost_version_is_told_by_every_command() {
     let mut ds = Dataset::open_with(&path, options).unwrap();
     ds.put(VarId(0), &Selection::element(&[0]), &[8]).unwrap();
     ds.close().unwrap();
-    let newest = path.join("versions/00000003");
+    let newest = path.join("refs/main/00000003");
     let whole = fs::read(&newest).unwrap();
     let mut damaged = whole.clone();
     damaged[20] ^= 1;
@@ -346,7 +358,7 @@ fn a_lost_version_is_told_by_every_command() {
         assert!(told["notes"][0].as_str().unwrap().contains("version 3"), "{told}");
         let checked = run_on(&["check", "{}"], &path, &out);
         assert_eq!(checked.code, Some(1), "{}", checked.out);
-        assert!(checked.out.contains("versions/00000003"), "{}", checked.out);
+        assert!(checked.out.contains("refs/main/00000003"), "{}", checked.out);
     }
     // Everything that the version had is in the logs, and recovery says so.
     let recovered = run_on(&["recover", "{}"], &path, &out);
@@ -374,7 +386,7 @@ fn a_synced_version_that_is_damaged_is_an_error_of_every_command_and_a_loss_of_r
     ds.sync().unwrap();
     ds.close().unwrap();
     for lost in [3, 4] {
-        let name = path.join(format!("versions/{lost:08}"));
+        let name = path.join(format!("refs/main/{lost:08}"));
         let mut bytes = fs::read(&name).unwrap();
         let half = bytes.len() / 2;
         bytes[half] ^= 0x10;

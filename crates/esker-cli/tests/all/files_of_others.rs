@@ -106,7 +106,7 @@ fn a_replaced_container_keeps_who_may_read_it() {
     let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
     assert_eq!(mode(&output), 0o750);
     let mut files = vec![output.join("esker.json")];
-    for folder in ["versions", "segments"] {
+    for folder in ["refs/main", "segments"] {
         files.extend(fs::read_dir(output.join(folder)).unwrap().map(|e| e.unwrap().path()));
     }
     assert!(files.len() >= 4, "{files:?}");

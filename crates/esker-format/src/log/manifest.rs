@@ -17,6 +17,26 @@ pub struct LogPart {
     pub meta_len: u64,
     /// Bytes of the data log that belong to the version.
     pub data_len: u64,
+    /// Which version brought which bytes of the metadata log, ascending.
+    pub cuts: Vec<Cut>,
+}
+
+/// A metadata log's bytes up to here, behind the cut before it, came with one version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cut {
+    /// Where they end.
+    pub end: u64,
+    /// The version that they came with.
+    pub number: u64,
+    /// The version whose values they lie over, with those before it.
+    pub over: u64,
+}
+
+impl LogPart {
+    /// A log of which nothing was committed.
+    pub fn new(rank: u32, file: u32, lane: u32, lanes: u32) -> LogPart {
+        LogPart { rank, file, lane, lanes, meta_len: 0, data_len: 0, cuts: Vec::new() }
+    }
 }
 
 /// The logs that were written between an open and a close.
@@ -69,8 +89,9 @@ const SESSION: usize = 4 + 8 + 4 + 8 + 8 + 4;
 const PART: usize = 4 * 4 + 2 * 8;
 
 impl Manifest {
-    /// Its bytes.
-    pub fn encode(&self) -> Vec<u8> {
+    /// Its bytes, as writers of before made them.
+    #[cfg(test)]
+    fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         bytes.extend(MAGIC);
         bytes.extend(FORMAT.to_le_bytes());
@@ -127,7 +148,7 @@ impl Manifest {
         let header = rest.bytes(header_len)?.to_vec();
         let count = rest.count(SESSION)?;
         let mut sessions = Vec::with_capacity(count);
-        for _ in 0..count {
+        for number in 1..=count as u64 {
             let stem_len = rest.word()? as usize;
             let stem = String::from_utf8(rest.bytes(stem_len)?.to_vec()).ok()?;
             let (identity, revision) = (rest.long()?, rest.word()?);
@@ -138,7 +159,9 @@ impl Manifest {
                 let (rank, file, lane, lanes) =
                     (rest.word()?, rest.word()?, rest.word()?, rest.word()?);
                 let (meta_len, data_len) = (rest.long()?, rest.long()?);
-                logs.push(LogPart { rank, file, lane, lanes, meta_len, data_len });
+                // A later session lies over an earlier one.
+                let cuts = vec![Cut { end: meta_len, number, over: number }];
+                logs.push(LogPart { rank, file, lane, lanes, meta_len, data_len, cuts });
             }
             sessions.push(Session { stem, identity, revision, meta_block, data_block, logs });
         }
@@ -191,6 +214,7 @@ mod tests {
             lanes: 2,
             meta_len: 100 + u64::from(rank),
             data_len: 1 << 40,
+            cuts: vec![Cut { end: 100 + u64::from(rank), number: 1, over: 1 }],
         };
         let session = |stem: &str| Session {
             stem: stem.into(),
@@ -201,7 +225,11 @@ mod tests {
             logs: (0..4).map(part).collect(),
         };
         let stem = |version| inside::session_stem(version, 99);
-        let sessions = vec![session(&stem(1)), session(&stem(2))];
+        let mut sessions = vec![session(&stem(1)), session(&stem(2))];
+        for part in &mut sessions[1].logs {
+            // It lies over the first.
+            (part.cuts[0].number, part.cuts[0].over) = (2, 2);
+        }
         let manifest = Manifest { version: 7, header: vec![1, 2, 3], sessions };
         let bytes = manifest.encode();
         assert_eq!(Manifest::decode(&bytes), Ok(manifest.clone()));

@@ -23,17 +23,21 @@
 //! assert_eq!(Footprint::decode(definition, 12), Some(block));
 //! ```
 
+mod facts;
 mod footprint;
 mod frame;
 mod head;
 mod manifest;
 mod promise;
 
+pub use facts::{
+    DEFINITIONS, RECORDS, SESSIONS, STRETCHES, Stretch, definitions, records, without_records,
+};
 pub use footprint::{ElementRun, Footprint};
 pub use frame::{
     BLOCK, Bodies, Damage, Definition, Entry, Frame, FrameKind, FrameWriter, Frames, Records,
     Write, checksums, frame,
 };
 pub use head::Head;
-pub use manifest::{LogPart, Manifest, ManifestError, Session};
+pub use manifest::{Cut, LogPart, Manifest, ManifestError, Session};
 pub use promise::{Promise, PromiseSlot};

@@ -29,10 +29,11 @@ from ._graphs import Edge, Graph, Vertex
 from ._progress import progress_bar
 from ._tools import Check, Finding, References, check, convert, recover, refs, replay
 from ._variable import Variable
-from .errors import FormatError, MissingName, RangeError, RankError
+from .errors import Conflict, FormatError, MissingName, RangeError, RankError
 
 __all__ = [
     "Check",
+    "Conflict",
     "Dataset",
     "Dimension",
     "Edge",

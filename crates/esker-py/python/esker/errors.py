@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["FormatError", "MissingName", "RangeError", "RankError"]
+__all__ = ["Conflict", "FormatError", "MissingName", "RangeError", "RankError"]
 
 
 class MissingName(KeyError):
@@ -11,6 +11,13 @@ class MissingName(KeyError):
     def __str__(self) -> str:
         # KeyError shows its argument as a name in quotes; ours is a sentence.
         return str(self.args[0]) if self.args else ""
+
+
+class Conflict(RuntimeError):
+    """Another writer of the container has committed the same elements, or definitions, meanwhile.
+
+    Nothing of this commit is in the container. Open it again, and do it again.
+    """
 
 
 class FormatError(ValueError):

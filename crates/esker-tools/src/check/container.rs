@@ -52,7 +52,7 @@ pub(super) fn check(
             true => Severity::Error,
             false => Severity::Warning,
         };
-        let object = format!("versions/{:08}", lost.version);
+        let object = lost.name.clone();
         let sentence = match severity {
             Severity::Error => {
                 format!("{}; version {} is what readers see", lost.what, examined.version)

@@ -100,12 +100,13 @@ impl Found {
             let mut bytes = vec![0; Head::enough().min(meta.len()? as usize)];
             let n = meta.read_at(0, &mut bytes)?;
             let head = Head::decode(&bytes[..n]);
-            let (session, rank) = (0, head.as_ref().map_or(0, |(head, _)| head.rank));
+            let rank = head.as_ref().map_or(0, |(head, _)| head.rank);
+            let orders = LogSource::in_one_session(0);
             let (meta_len, data_len) = (None, None);
             let source = LogSource {
                 meta,
                 data,
-                session,
+                orders,
                 rank,
                 identity: None,
                 meta_len,

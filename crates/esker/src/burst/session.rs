@@ -211,7 +211,7 @@ impl Pair {
         LogSource {
             meta: self.meta.clone(),
             data: self.data.clone(),
-            session: 0,
+            orders: LogSource::in_one_session(0),
             rank: self.rank,
             identity: None,
             meta_len: None,

@@ -281,6 +281,14 @@ impl Layout for Container {
     fn commit(&mut self, ground: &mut Ground, durable: bool) -> Result<bool> {
         ground.header.numrecs = NumRecs::Count(ground.records);
         Container::commit(self, &ground.base, &ground.header, durable, &mut ground.report)?;
+        ground.io.drain();
+        if let Some(records) = self.take_in_others(&ground.base)? {
+            ground.records = ground.records.max(records);
+            ground.header.numrecs = NumRecs::Count(ground.records);
+            self.view.have_records(ground.records);
+            // Reads that begin from now on see what others have written.
+            ground.generation += 1;
+        }
         Ok(true)
     }
 

@@ -11,30 +11,49 @@ use crate::error::Result;
 
 /// What the file is: the text before and behind its identity. Containers of before there were
 /// promises say nothing of them.
-const BEFORE: &str = "{\"esker\": \"container\", \"format\": 1, \"identity\": \"";
+const BEFORE: &str = "{\"esker\": \"container\", \"format\": 2, \"identity\": \"";
+const BEFORE_ONE: &str = "{\"esker\": \"container\", \"format\": 1, \"identity\": \"";
 const BEHIND: &str = "\", \"promises\": 1}\n";
 const BEHIND_OLD: &str = "\"}\n";
+
+/// How a container keeps its versions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Format {
+    /// A manifest for each. Such containers are read.
+    One,
+    /// A history.
+    Two,
+}
 
 /// What a container says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mark {
+    format: Format,
     /// Whether it has had a file of promises from the beginning.
     promises: bool,
 }
 
 impl Mark {
+    /// How it keeps its versions.
+    pub(crate) fn format(self) -> Format {
+        self.format
+    }
+
     /// Whether its container has had a file of promises from the beginning.
     pub(crate) fn has_promises(self) -> bool {
         self.promises
     }
 
     fn parse(bytes: &[u8]) -> Option<Mark> {
-        let rest = std::str::from_utf8(bytes).ok()?.strip_prefix(BEFORE)?;
+        let text = std::str::from_utf8(bytes).ok()?;
+        let two = text.strip_prefix(BEFORE).map(|rest| (Format::Two, rest));
+        let (format, rest) =
+            two.or_else(|| Some((Format::One, text.strip_prefix(BEFORE_ONE)?)))?;
         let (id, behind) = rest.split_at_checked(16)?;
         inside::identity(id)?;
-        match behind {
-            BEHIND => Some(Mark { promises: true }),
-            BEHIND_OLD => Some(Mark { promises: false }),
+        match (format, behind) {
+            (_, BEHIND) => Some(Mark { format, promises: true }),
+            (Format::One, BEHIND_OLD) => Some(Mark { format, promises: false }),
             _ => None,
         }
     }
@@ -81,10 +100,14 @@ mod tests {
     #[test]
     fn a_mark_is_what_writers_write_and_nothing_else() {
         let text = format!("{BEFORE}00000000000000ff{BEHIND}");
-        assert_eq!(Mark::parse(text.as_bytes()), Some(Mark { promises: true }));
-        let old = format!("{BEFORE}00000000000000ff{BEHIND_OLD}");
-        assert_eq!(Mark::parse(old.as_bytes()), Some(Mark { promises: false }));
-        for text in [text, old] {
+        let mark = Mark { format: Format::Two, promises: true };
+        assert_eq!(Mark::parse(text.as_bytes()), Some(mark));
+        let one = format!("{BEFORE_ONE}00000000000000ff{BEHIND}");
+        let mark = Mark { format: Format::One, promises: true };
+        assert_eq!(Mark::parse(one.as_bytes()), Some(mark));
+        let old = format!("{BEFORE_ONE}00000000000000ff{BEHIND_OLD}");
+        assert_eq!(Mark::parse(old.as_bytes()), Some(Mark { promises: false, ..mark }));
+        for text in [text, one, old] {
             for cut in 0..text.len() {
                 assert_eq!(Mark::parse(&text.as_bytes()[..cut]), None, "{cut}");
             }

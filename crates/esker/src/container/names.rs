@@ -8,17 +8,19 @@ use esker_format::log::Session;
 pub(crate) const MARK: &str = "esker.json";
 
 /// The mark of a container, and the folders that it has.
-pub(crate) fn own_names(path: &Path) -> (PathBuf, [PathBuf; 2]) {
-    (path.join(MARK), ["versions", "segments"].map(|folder| path.join(folder)))
+pub(crate) fn own_names(path: &Path) -> (PathBuf, [PathBuf; 5]) {
+    let folders = ["versions", "segments", "runs", "refs/main", "refs"];
+    (path.join(MARK), folders.map(|folder| path.join(folder)))
+}
+
+/// The folder of decisions.
+pub(crate) fn decisions_path(path: &Path) -> PathBuf {
+    path.join("refs").join("main")
 }
 
 /// The file that says which versions there are.
 pub(super) fn promises_path(path: &Path) -> PathBuf {
     path.join("promises")
-}
-
-pub(crate) fn version_path(path: &Path, version: u64) -> PathBuf {
-    path.join("versions").join(format!("{version:08}"))
 }
 
 /// The metadata log of a pair of files.

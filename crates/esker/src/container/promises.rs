@@ -4,10 +4,12 @@
 //! take the version before it for the newest, without a word.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use esker_format::log::{Manifest, Promise, PromiseSlot};
+use esker_format::history::Branch;
+use esker_format::log::{Promise, PromiseSlot};
+use esker_history::Witness;
 use esker_store::{Access, File, Store};
 
 use super::names::{MARK, promises_path};
@@ -90,27 +92,72 @@ pub(super) fn prepare(store: &dyn Store, path: &Path) -> Result<()> {
     }
 }
 
-/// Notes that a version was committed. It has its name, and if it is `durable`, it is safe.
-pub(super) fn promise(
-    store: &dyn Store,
-    path: &Path,
-    (manifest, bytes): (&Manifest, &[u8]),
-    (first, durable): (u64, bool),
-) -> Result<()> {
-    let (data, metadata) = manifest.log_bytes();
-    let promise = Promise {
-        version: manifest.version,
-        first,
-        durable,
-        manifest: crc32c::crc32c(bytes),
-        header: crc32c::crc32c(&manifest.header),
-        data,
-        metadata,
-    };
+/// Notes that a version was committed. It has its name, and if it is durable, it is safe.
+pub(super) fn promise(store: &dyn Store, path: &Path, promise: Promise) -> Result<()> {
     let file = store.open(&promises_path(path), Access::ReadWrite)?;
-    file.write_at(Promise::offset(manifest.version), &promise.encode())?;
-    if durable {
+    file.write_at(Promise::offset(promise.version), &promise.encode())?;
+    if promise.durable {
         file.sync()?;
     }
     Ok(())
+}
+
+/// What the promises say to the history: which decisions are missed, and which nobody was promised.
+#[derive(Debug)]
+pub(crate) struct Trust {
+    store: Arc<dyn Store>,
+    path: PathBuf,
+    highest: u64,
+    /// Whether everything that cannot be read may be passed over: that is what a recovery does, after it has told what.
+    lenient: bool,
+}
+
+impl Trust {
+    /// The promises of a container.
+    pub(crate) fn new(store: &Arc<dyn Store>, path: &Path, lenient: bool) -> Result<Trust> {
+        let highest = Promises::open(&**store, path)?.highest();
+        Ok(Trust { store: store.clone(), path: path.to_path_buf(), highest, lenient })
+    }
+
+    /// One that knows of numbers up to this.
+    pub(crate) fn up_to(mut self, highest: u64) -> Trust {
+        self.highest = self.highest.max(highest);
+        self
+    }
+
+    fn slot(&self, branch: &Branch, number: u64) -> esker_history::Result<PromiseSlot> {
+        let path = promises_path(&self.path);
+        if *branch != Branch::main() || !self.store.exists(&path)? {
+            return Ok(PromiseSlot::Empty);
+        }
+        let mut bytes = [0; Promise::LEN as usize];
+        let n = self.store.open(&path, Access::Read)?.read_at(Promise::offset(number), &mut bytes)?;
+        Ok(PromiseSlot::decode(number, &bytes[..n]))
+    }
+}
+
+impl Witness for Trust {
+    fn highest(&self, branch: &Branch) -> esker_history::Result<u64> {
+        Ok(if *branch == Branch::main() { self.highest } else { 0 })
+    }
+
+    fn may_be_lost(
+        &self,
+        branch: &Branch,
+        number: u64,
+        is_there: bool,
+    ) -> esker_history::Result<bool> {
+        Ok(self.lenient
+            || match self.slot(branch, number)? {
+                PromiseSlot::Promise(promise) => !promise.durable,
+                PromiseSlot::Empty => true,
+                // Nobody knows what it was.
+                PromiseSlot::Damaged => !is_there,
+            })
+    }
+
+    fn is_another(&self, branch: &Branch, number: u64, sum: u32) -> esker_history::Result<bool> {
+        let slot = self.slot(branch, number)?;
+        Ok(matches!(slot, PromiseSlot::Promise(promise) if promise.manifest != sum))
+    }
 }

@@ -2,27 +2,31 @@
 
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
+use esker_format::history::Branch;
 use esker_format::inside;
 use esker_format::log::{Manifest, Promise, PromiseSlot};
-use esker_store::{Access, File, Store};
+use esker_history::{Attempt, History, Rebase, Version};
+use esker_store::{Access, File, FolderSegments, Store};
 
-use super::mark::Mark;
-use super::names::{MARK, promises_path, version_path};
-use super::promises::{Promises, prepare, promise};
+use super::mark::{Format, Mark};
+use super::names::{MARK, decisions_path, promises_path};
+use super::promises::{Promises, Trust, prepare, promise};
 use super::{broken, identity};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
-/// No manifest is longer: that of a million logs has 32 MB.
+/// No file of a container that is read at once is longer.
 const LONGEST: u64 = 1 << 30;
 
-/// How often versions are listed anew when one of them goes while it is being read: a creation
+/// How often versions are looked for anew when one of them goes while it is being read: a creation
 /// that replaces the dataset has removed it.
 const ATTEMPTS: usize = 8;
 
 /// Versions that are promised and not there, of which each is looked for: every one of them was
 /// lost apart from the others.
-const MOST_UNLISTED: usize = 1 << 12;
+const MOST_UNLISTED: u64 = 1 << 12;
 
 /// The version that a reader gets.
 #[derive(Debug)]
@@ -32,25 +36,43 @@ pub(crate) struct Found {
     pub(crate) next: u64,
     /// The oldest version of the dataset.
     pub(crate) first: u64,
+    /// The newest version up to this one that waited for the disk.
+    pub(crate) safe: u64,
     /// What the reader has to know: newer versions that cannot be read.
     pub(crate) notes: Vec<String>,
 }
 
-/// The manifest of one version.
+/// One version.
 #[derive(Debug)]
 pub(crate) enum Read {
     Whole(Box<Manifest>),
     /// It is there, but not as it was written.
     Damaged(String),
     Absent,
+    /// The number was given up: there is nothing to be read.
+    GivenUp,
 }
 
-/// The numbers of the versions that there are, newest first.
-pub(crate) fn versions(store: &dyn Store, path: &Path) -> Result<Vec<u64>> {
-    let names = store.names_in(&path.join("versions"))?;
-    let mut numbers: Vec<u64> = names.iter().filter_map(|name| inside::version(name)).collect();
-    numbers.sort_unstable_by(|a, b| b.cmp(a));
-    Ok(numbers)
+/// How a version looks, without what it is made of.
+#[derive(Debug)]
+pub(crate) enum Glance {
+    Whole,
+    Damaged(String),
+    Absent,
+}
+
+/// The versions of a container, wherever they are kept.
+pub(crate) struct Shelf {
+    store: Arc<dyn Store>,
+    path: std::path::PathBuf,
+    pub(crate) format: Format,
+    pub(crate) promises: Promises,
+}
+
+/// The history of a container, for a writer of this number.
+pub(crate) fn history(store: &Arc<dyn Store>, path: &Path, writer: u64) -> History {
+    let segments = FolderSegments::new(store.clone(), path, &path.join(MARK));
+    History::new(Arc::new(segments), writer)
 }
 
 pub(crate) fn read_all(store: &dyn Store, path: &Path) -> Result<Vec<u8>> {
@@ -64,30 +86,165 @@ fn contents(file: &dyn File) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads the manifest of a version, and compares it with what was promised of it.
-pub(crate) fn read(
-    store: &dyn Store,
-    path: &Path,
-    version: u64,
-    promised: &PromiseSlot,
-) -> Result<Read> {
-    let bytes = match store.open(&version_path(path, version), Access::Read) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Read::Absent),
-        // Read through one descriptor: a creation that replaces the dataset may remove the name meanwhile.
-        opened => contents(&*opened?)?,
-    };
-    let manifest = match Manifest::decode(&bytes) {
-        Ok(manifest) => manifest,
-        Err(error) => return Ok(Read::Damaged(error.to_string())),
-    };
-    if manifest.version != version {
-        return Ok(Read::Damaged(format!("it is that of version {}", manifest.version)));
+/// An error of the history, as one of its container.
+pub(crate) fn of_history(path: &Path, error: esker_history::Error) -> Error {
+    match error {
+        esker_history::Error::Store(error) => error.into(),
+        esker_history::Error::Conflict { conflict, base } => Error::Conflict {
+            path: path.to_path_buf(),
+            what: conflict.what,
+            version: conflict.number,
+            base,
+        },
+        other => broken(path, other.to_string()),
     }
-    match promised {
-        PromiseSlot::Promise(promise) if promise.manifest != crc32c::crc32c(&bytes) => {
-            Ok(Read::Damaged("it is not the one that was committed".to_string()))
+}
+
+impl Shelf {
+    /// The versions of the container at `path`, by its mark; where that is damaged, as they lie there.
+    pub(crate) fn open(store: &Arc<dyn Store>, path: &Path) -> Result<Shelf> {
+        let format = match Mark::find(&**store, path)? {
+            Some(mark) => mark.format(),
+            None if store.is_dir(&path.join("versions"))? => Format::One,
+            None => Format::Two,
+        };
+        // Before the names: what is committed in between must not be missed.
+        let promises = Promises::open(&**store, path)?;
+        Ok(Shelf { store: store.clone(), path: path.to_path_buf(), format, promises })
+    }
+
+    /// The numbers of the versions that there are, newest first, by their names.
+    pub(crate) fn listed(&self) -> Result<Vec<u64>> {
+        let folder = match self.format {
+            Format::One => self.path.join("versions"),
+            Format::Two => decisions_path(&self.path),
+        };
+        if !self.store.is_dir(&folder)? {
+            return Ok(Vec::new());
         }
-        _ => Ok(Read::Whole(Box::new(manifest))),
+        let names = self.store.names_in(&folder)?;
+        let mut numbers: Vec<u64> = names.iter().filter_map(|name| inside::version(name)).collect();
+        numbers.sort_unstable_by(|a, b| b.cmp(a));
+        Ok(numbers)
+    }
+
+    /// The highest number that there is by its name, without asking for a list where numbers have no gaps.
+    fn newest(&self) -> Result<u64> {
+        let by_list = self.format == Format::One || !self.promises.are_there()?;
+        let listed = match by_list {
+            true => self.listed()?.first().copied().unwrap_or(0),
+            false => self.promises.highest(),
+        };
+        match self.format {
+            Format::One => Ok(listed),
+            Format::Two => {
+                let history = history(&self.store, &self.path, 0);
+                let newest = history.newest_from(&Branch::main(), listed);
+                newest.map_err(|error| of_history(&self.path, error))
+            }
+        }
+    }
+
+    /// The highest number that there is or was.
+    pub(crate) fn top(&self) -> Result<u64> {
+        Ok(self.newest()?.max(self.promises.highest()))
+    }
+
+    /// The name of a version's file in the container.
+    pub(crate) fn name_of(&self, version: u64) -> String {
+        match self.format {
+            Format::One => format!("versions/{version:08}"),
+            Format::Two => format!("refs/main/{version:08}"),
+        }
+    }
+
+    /// Reads a version, and compares it with what was promised of it.
+    pub(crate) fn read(&self, version: u64, promised: &PromiseSlot) -> Result<Read> {
+        let bytes = match self.store.open(&self.path.join(self.name_of(version)), Access::Read) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Read::Absent),
+            // Read through one descriptor: a creation that replaces the dataset may remove the name meanwhile.
+            opened => contents(&*opened?)?,
+        };
+        if matches!(promised, PromiseSlot::Promise(promise) if promise.manifest != crc32c::crc32c(&bytes))
+        {
+            return Ok(Read::Damaged("it is not the one that was committed".to_string()));
+        }
+        let manifest = match self.format {
+            Format::One => match Manifest::decode(&bytes) {
+                Ok(manifest) => manifest,
+                Err(error) => return Ok(Read::Damaged(error.to_string())),
+            },
+            Format::Two => match self.version(version) {
+                Ok(Some(found)) => match Manifest::from_facts(version, &found) {
+                    Ok(manifest) => manifest,
+                    Err(error) => return Ok(Read::Damaged(error.to_string())),
+                },
+                Ok(None) => return Ok(Read::GivenUp),
+                Err(esker_history::Error::Store(error)) => return Err(error.into()),
+                Err(error) => return Ok(Read::Damaged(error.to_string())),
+            },
+        };
+        match manifest.version == version {
+            true => Ok(Read::Whole(Box::new(manifest))),
+            false => Ok(Read::Damaged(format!("it is that of version {}", manifest.version))),
+        }
+    }
+
+    /// Whether a version looks as it was written. What it shares with others is not looked at.
+    pub(crate) fn glance(&self, version: u64, promised: &PromiseSlot) -> Result<Glance> {
+        if self.format == Format::One {
+            return Ok(match self.read(version, promised)? {
+                Read::Whole(_) | Read::GivenUp => Glance::Whole,
+                Read::Damaged(why) => Glance::Damaged(why),
+                Read::Absent => Glance::Absent,
+            });
+        }
+        let main = Branch::main();
+        let history = history(&self.store, &self.path, 0);
+        let (known, sum) = match history.decided(&main, version) {
+            Ok(Some((_, sum))) => (Glance::Whole, Some(sum)),
+            Ok(None) => (Glance::Absent, None),
+            Err(esker_history::Error::Store(error)) => return Err(error.into()),
+            Err(error) => (Glance::Damaged(error.to_string()), None),
+        };
+        match (promised, sum) {
+            (PromiseSlot::Promise(promise), Some(sum)) if promise.manifest != sum => {
+                Ok(Glance::Damaged("it is not the one that was committed".to_string()))
+            }
+            _ => Ok(known),
+        }
+    }
+
+    /// What is so in a version; `None` if its number was given up.
+    fn version(&self, number: u64) -> esker_history::Result<Option<Vec<esker_history::Item>>> {
+        let history = history(&self.store, &self.path, 0);
+        let Some(version) = history.commit_of(&Branch::main(), number)? else { return Ok(None) };
+        version.all_facts().map(Some)
+    }
+
+    /// The newest version up to a number that waited for the disk.
+    fn safe(&self, number: u64) -> Result<u64> {
+        if self.format == Format::One {
+            return Ok(0);
+        }
+        for number in (1..=number).rev().take(MOST_UNLISTED as usize) {
+            if let PromiseSlot::Promise(Promise { durable: true, .. }) = self.promises.of(number)? {
+                return Ok(number);
+            }
+        }
+        Ok(0)
+    }
+
+    /// Whether a version may not be opened any more.
+    fn has_expired(&self, number: u64) -> Result<bool> {
+        if self.format == Format::One {
+            return Ok(false);
+        }
+        let history = history(&self.store, &self.path, 0);
+        let history = history.witnessed(Arc::new(Trust::new(&self.store, &self.path, true)?));
+        let last = history.last(&Branch::main()).and_then(|last: Version| last.has_expired(number));
+        // Where the newest cannot be read, an older one may be all that there is.
+        Ok(last.unwrap_or(false))
     }
 }
 
@@ -96,7 +253,7 @@ pub(crate) fn read(
 /// A version that was synced is never passed over: if it cannot be read, that is an error. One that
 /// was only closed, or that nothing is known of, may have gone with a loss of power; then the reader
 /// gets the version before it, and is told.
-pub(crate) fn find(store: &dyn Store, path: &Path, version: Option<u64>) -> Result<Found> {
+pub(crate) fn find(store: &Arc<dyn Store>, path: &Path, version: Option<u64>) -> Result<Found> {
     for attempt in 1.. {
         let found = match version {
             Some(version) => asked_for(store, path, version).map(Some)?,
@@ -109,21 +266,25 @@ pub(crate) fn find(store: &dyn Store, path: &Path, version: Option<u64>) -> Resu
     Err(broken(path, "it changes all the time"))
 }
 
-fn asked_for(store: &dyn Store, path: &Path, version: u64) -> Result<Found> {
-    Mark::require(store, path)?;
-    let promises = Promises::open(store, path)?;
-    let slot = promises.of(version)?;
-    match read(store, path, version, &slot)? {
+fn asked_for(store: &Arc<dyn Store>, path: &Path, version: u64) -> Result<Found> {
+    Mark::require(&**store, path)?;
+    let shelf = Shelf::open(store, path)?;
+    let slot = shelf.promises.of(version)?;
+    match shelf.read(version, &slot)? {
+        Read::Whole(_) if shelf.has_expired(version)? => {
+            Err(broken(path, format!("version {version} has expired")))
+        }
         Read::Whole(manifest) => {
             let first = first_of(&slot).unwrap_or(version);
-            let next = version.saturating_add(1);
-            Ok(Found { next, manifest: *manifest, first, notes: Vec::new() })
+            let (next, safe) = (version.saturating_add(1), shelf.safe(version)?);
+            Ok(Found { next, manifest: *manifest, first, safe, notes: Vec::new() })
         }
         Read::Damaged(why) => {
             Err(broken(path, format!("the manifest of version {version} is damaged: {why}")))
         }
+        Read::GivenUp => Err(broken(path, format!("version {version} was given up"))),
         Read::Absent => {
-            let newest = versions(store, path)?.first().copied().unwrap_or(0);
+            let newest = shelf.newest()?;
             Err(broken(path, format!("it has no version {version}; the newest is {newest}")))
         }
     }
@@ -136,38 +297,41 @@ fn first_of(slot: &PromiseSlot) -> Option<u64> {
     }
 }
 
-/// The newest version; `None` if one that was listed or promised is not there, unless this is the `last` attempt.
-fn newest(store: &dyn Store, path: &Path, last: bool) -> Result<Option<Found>> {
-    let mark = Mark::require(store, path)?;
-    // Before the names: what is committed in between must not be missed.
-    let promises = Promises::open(store, path)?;
-    let listed = versions(store, path)?;
+/// The newest version; `None` if one that was found or promised is not there, unless this is the `last` attempt.
+fn newest(store: &Arc<dyn Store>, path: &Path, last: bool) -> Result<Option<Found>> {
+    let mark = Mark::require(&**store, path)?;
+    let shelf = Shelf::open(store, path)?;
     let mut notes = Vec::new();
-    if mark.has_promises() && !promises.are_there()? {
+    if mark.has_promises() && !shelf.promises.are_there()? {
         notes.push(
             "its file of promises is damaged or not there: a version that is lost would not be missed"
                 .to_string(),
         );
     }
-    let (newest, highest) = (listed.first().copied().unwrap_or(0), promises.highest());
+    let (newest, highest) = (shelf.newest()?, shelf.promises.highest());
     let top = newest.max(highest);
-    // What is promised and not listed is newer than all that is, or nobody would read it.
-    let unlisted = (newest.saturating_add(1)..=highest).rev().take(MOST_UNLISTED);
-    let unlisted = unlisted.map(|version| (version, false));
+    // What is promised and not there is newer than all that is, or nobody would read it.
+    let lowest = match shelf.format {
+        Format::One => shelf.listed()?.last().copied().unwrap_or(1),
+        Format::Two => 1,
+    };
+    let unlisted = (newest.saturating_add(1)..=highest).rev().take(MOST_UNLISTED as usize);
     let mut passed = Vec::new();
-    for (version, is_listed) in unlisted.chain(listed.iter().map(|version| (*version, true))) {
-        let slot = promises.of(version)?;
-        let what = match read(store, path, version, &slot)? {
+    for version in unlisted.chain((lowest..=newest).rev()) {
+        let is_listed = version <= newest;
+        let slot = shelf.promises.of(version)?;
+        let what = match shelf.read(version, &slot)? {
+            Read::GivenUp => continue,
             Read::Whole(manifest) => {
-                let first = first_of(&slot).unwrap_or(listed.last().copied().unwrap_or(version));
+                let first = first_of(&slot).unwrap_or(lowest.max(1));
                 notes.extend(passed.iter().map(|what| {
                     format!(
                         "{what}; it may have gone with a loss of power. What is read is version \
                          {version}; `esker recover` tells what there is of the other"
                     )
                 }));
-                let next = top.saturating_add(1);
-                return Ok(Some(Found { manifest: *manifest, next, first, notes }));
+                let (next, safe) = (top.saturating_add(1), shelf.safe(version)?);
+                return Ok(Some(Found { manifest: *manifest, next, first, safe, notes }));
             }
             // A creation that replaces the dataset may have removed it; and a list that is read while names come and
             // go may lack the new one as well as the old one.
@@ -202,24 +366,43 @@ fn newest(store: &dyn Store, path: &Path, last: bool) -> Result<Option<Found>> {
             _ => passed.push(format!("{what}, and nothing says whether it was synced")),
         }
     }
-    match (listed.is_empty(), passed.first()) {
+    match (newest == 0, passed.first()) {
         (true, None) => Err(broken(path, "it has no version yet")),
         _ => Err(broken(path, format!("the manifests of all versions up to {top} are damaged"))),
     }
 }
 
-/// Creates the manifest's version, if nobody else has, and promises it: that it survives a loss of
-/// power, if it is `durable`. `first` is the oldest version of the dataset; `known` says that the
-/// names of everything but this version are safe already.
+/// What a commit has beside its items.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Telling<'t> {
+    /// The whole header.
+    pub(crate) header: &'t [u8],
+    /// Bytes of payload and metadata in all of its logs.
+    pub(crate) bytes: (u64, u64),
+    /// The oldest version of the dataset; 0 for the one that is being made.
+    pub(crate) first: u64,
+    /// Whether it waits for the disk.
+    pub(crate) durable: bool,
+    /// Whether the names of all but this version are safe already.
+    pub(crate) known: bool,
+}
+
+/// Seconds since 1970, for people.
+pub(crate) fn now() -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX))
+}
+
+/// Commits, and promises it: that it survives a loss of power, if it is durable. Gives the number.
 pub(crate) fn publish(
-    store: &dyn Store,
+    store: &Arc<dyn Store>,
     container: &Path,
-    manifest: &Manifest,
-    (first, durable, known): (u64, bool, bool),
-) -> Result<()> {
-    let path = version_path(container, manifest.version);
-    prepare(store, container)?;
-    if durable && !known {
+    history: &History,
+    (attempt, rebase): (Attempt, &mut dyn Rebase),
+    telling: Telling<'_>,
+) -> Result<u64> {
+    prepare(&**store, container)?;
+    if telling.durable && !telling.known {
         // A version that is durable counts on logs, a mark and promises that are.
         for file in [container.join(MARK), promises_path(container)] {
             store.open(&file, Access::ReadWrite)?.sync()?;
@@ -228,35 +411,52 @@ pub(crate) fn publish(
             store.sync_names(name)?;
         }
     }
-    let draft = container.join("versions").join(format!("draft-{:016x}", identity()));
-    let bytes = manifest.encode();
-    let file = store.create_like(&draft, &container.join(MARK))?;
-    let written = file.write_at(0, &bytes).and_then(|()| match durable {
-        true => file.sync(),
-        false => Ok(()),
-    });
-    let published = written.and_then(|()| store.publish(&draft, &path));
-    if let Err(error) = published {
-        let _ = store.remove(&draft);
-        if error.kind() != ErrorKind::AlreadyExists {
-            return Err(error.into());
-        }
-        // It may be ours, from a commit that failed after this.
-        if read_all(store, &path)? != bytes {
-            let why = format!(
-                "version {} was committed by another writer meanwhile; open it again",
-                manifest.version
-            );
-            return Err(broken(container, why));
-        }
-        if durable {
-            store.open(&path, Access::ReadWrite)?.sync()?;
-        }
-    }
-    if durable {
-        store.sync_names(&path)?;
-    }
+    let failed = |error| of_history(container, error);
+    let number = history.commit(attempt, rebase).map_err(failed)?;
+    let decided = decisions_path(container).join(format!("{number:08}"));
+    let manifest = crc32c::crc32c(&read_all(&**store, &decided)?);
     // Not before the version is safe: a promise that outlives what it speaks of would be an error
     // for every reader.
-    promise(store, container, (manifest, &bytes), (first, durable))
+    let (data, metadata) = telling.bytes;
+    let first = if telling.first == 0 { number } else { telling.first };
+    let header = crc32c::crc32c(telling.header);
+    let durable = telling.durable;
+    let promised = Promise { version: number, first, durable, manifest, header, data, metadata };
+    promise(&**store, container, promised)?;
+    Ok(number)
+}
+
+/// Promises a version again that is there, after everything that it consists of was made safe.
+pub(crate) fn promise_again(
+    store: &Arc<dyn Store>,
+    container: &Path,
+    manifest: &Manifest,
+    first: u64,
+) -> Result<()> {
+    prepare(&**store, container)?;
+    let mut files = vec![container.join(MARK), promises_path(container)];
+    for folder in [container.join("runs"), decisions_path(container)] {
+        if store.is_dir(&folder)? {
+            files.extend(store.names_in(&folder)?.iter().map(|name| folder.join(name)));
+        }
+    }
+    for file in files {
+        store.open(&file, Access::ReadWrite)?.sync()?;
+        store.sync_names(&file)?;
+    }
+    for name in [&container.join("segments").join("x"), container] {
+        store.sync_names(name)?;
+    }
+    let version = manifest.version;
+    let bytes = read_all(&**store, &decisions_path(container).join(format!("{version:08}")))?;
+    let (data, metadata) = manifest.log_bytes();
+    let (sum, header) = (crc32c::crc32c(&bytes), crc32c::crc32c(&manifest.header));
+    let durable = true;
+    let promised = Promise { version, first, durable, manifest: sum, header, data, metadata };
+    promise(&**store, container, promised)
+}
+
+/// A number for a writer, or for anything else that must be told from all others.
+pub(crate) fn new_writer() -> u64 {
+    identity()
 }

@@ -2,7 +2,7 @@
 
 use super::{
     Automatic, ChunkFiles, ChunkRefs, DIRECT, DIRECT_READ, Definitions, FileStriping, Hints,
-    Layout, LogFiles, NODE_MEMORY, Rewrite, Switch, WINDOW, WhereIndexed,
+    Layout, LogFiles, NODE_MEMORY, OnConflict, Rewrite, Switch, WINDOW, WhereIndexed,
 };
 
 /// One hint: how its value is set and told.
@@ -185,6 +185,11 @@ pub(super) const TABLE: &[Hint] = &[
             ("distributed", WhereIndexed::Distributed),
             ("automatic", WhereIndexed::Automatic)
         ]
+    ),
+    choice_hint!(
+        "esker_on_conflict",
+        on_conflict,
+        [("fail", OnConflict::Fail), ("ours", OnConflict::Ours)]
     ),
     size_hint!("esker_index_memory", index_memory),
     number_hint!("esker_cache", cache),

@@ -13,7 +13,6 @@ use esker_format::runs::Pattern;
 use esker_format::varint;
 
 use super::index::{Cost, Found, Index, Order};
-use super::source::EPOCH;
 use crate::error::{Error, Result};
 
 /// Records and elements of a variable.
@@ -190,11 +189,10 @@ impl Writer {
         let (Records { first, count, step }, (order, _, number)) = (found.records, found.order);
         let place = [found.first, found.footprint, found.place, found.len];
         let [element, footprint, place, len] = place;
-        let epoch = order & EPOCH;
         let numbers = [
             var,
             found.log.into(),
-            epoch,
+            order,
             number,
             first,
             count,
@@ -253,10 +251,10 @@ fn take_one(index: &mut Index, rest: &mut &[u8], before: &mut [u64; 11]) -> Opti
         return None;
     }
     let numbers = take_differences(rest, before)?;
-    let [var, log, epoch, number, record, count, step, first, footprint, place, len] = numbers;
+    let [var, log, order, number, record, count, step, first, footprint, place, len] = numbers;
     let log = u32::try_from(log).ok()?;
     let source = index.logs.get(log as usize)?;
-    let (order, rank) = (source.order_of(epoch), source.rank);
+    let rank = source.rank;
     if flags & DEFINES != 0 {
         let len = usize::try_from(varint::take(rest)?).ok()?;
         let (definition, after) = rest.split_at_checked(len)?;
@@ -269,7 +267,7 @@ fn take_one(index: &mut Index, rest: &mut &[u8], before: &mut [u64; 11]) -> Opti
     records.end().filter(|end| *end <= i64::MAX as u64 && step > 0)?;
     let payload = elements.checked_mul(count)?.checked_mul(width)?;
     place.checked_add(len)?;
-    if epoch > EPOCH || first > i64::MAX as u64 || !(encoded || payload == len) {
+    if first > i64::MAX as u64 || !(encoded || payload == len) {
         return None;
     }
     let blocks = usize::try_from(len.div_ceil(BLOCK as u64)).ok()?;
@@ -309,7 +307,7 @@ mod tests {
         let log = |rank| LogSource {
             meta: file.clone(),
             data: file.clone(),
-            session: 2,
+            orders: LogSource::in_one_session(2),
             rank,
             identity: None,
             meta_len: None,

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use esker_format::log::{Definition, Entry, Footprint, Frame, FrameKind, Records};
 
 use super::SortedRuns;
-use super::source::LogSource;
+use super::source::{EPOCH_BITS, LogSource};
 use super::weave::Weaves;
 use crate::bounded::Bounded;
 use crate::error::{Error, Result};
@@ -54,6 +54,11 @@ pub(crate) struct Found {
 }
 
 impl Found {
+    /// The place of its stretch among all.
+    pub(crate) fn place(&self) -> u64 {
+        self.order.0 >> EPOCH_BITS
+    }
+
     /// Bytes that it takes.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Single>() + size_of::<u64>() + size_of_val(&self.sums[..])
@@ -306,6 +311,11 @@ impl Index {
         Ok(false)
     }
 
+    /// Calls `each` with the variable and every entry, by what is in the logs.
+    pub(crate) fn each(&self, mut each: impl FnMut(u64, &Found)) -> Result<()> {
+        self.sections.iter().try_for_each(|section| self.read_section(section, &mut each))
+    }
+
     /// Makes what was put in be found.
     pub(crate) fn settle(&mut self) {
         self.singles.settle();
@@ -361,8 +371,8 @@ impl Index {
         // Not only of the first and last: nobody promises that a log's epochs ascend.
         let epochs = frame.entries.iter().map(|entry| entry.write.epoch);
         let epochs = (epochs.clone().min().unwrap_or(0), epochs.max().unwrap_or(0));
-        let first = (source.order_of(epochs.0), source.rank, 0);
-        let last = (source.order_of(epochs.1), source.rank, u64::MAX);
+        let first = (source.order_of(epochs.0, frame.end), source.rank, 0);
+        let last = (source.order_of(epochs.1, frame.end), source.rank, u64::MAX);
         self.add_section(Section {
             log,
             at,
@@ -544,7 +554,7 @@ impl OfLog<'_> {
     ) {
         let sums: Arc<[u32]> = frame.sums.as_slice().into();
         for (i, entry) in frame.entries.iter().enumerate() {
-            let Some(found) = self.one(&sums, entry, number + i as u64) else {
+            let Some(found) = self.one(&sums, entry, (number + i as u64, frame.end)) else {
                 let what = format!(
                     "an entry of variable number {} at byte {} of the data log cannot be used: \
                      its footprint {} is lost or does not fit its {} bytes",
@@ -558,7 +568,7 @@ impl OfLog<'_> {
         }
     }
 
-    fn one(&self, sums: &Arc<[u32]>, entry: &Entry, number: u64) -> Option<Found> {
+    fn one(&self, sums: &Arc<[u32]>, entry: &Entry, (number, end_of_frame): (u64, u64)) -> Option<Found> {
         let OfLog { log, source, outlines } = *self;
         let outline = (*outlines.get(usize::try_from(entry.footprint).ok()?)?)?;
         let write = &entry.write;
@@ -566,7 +576,7 @@ impl OfLog<'_> {
         let fits = entry.encoded || all.checked_mul(write.width.into())? == entry.len;
         let end = write.first.checked_add(outline.span)?;
         fits.then(|| Found {
-            order: (source.order_of(write.epoch), source.rank, number),
+            order: (source.order_of(write.epoch, end_of_frame), source.rank, number),
             log,
             records: write.records,
             first: write.first,

@@ -27,7 +27,7 @@ mod writer;
 pub(crate) use asking::{Asked, Question, Reach, answer, take_answer};
 pub(crate) use filtered::{ATTRIBUTE as FILTERS, Filtered};
 pub use index::LogDamage;
-pub(crate) use index::{Index, Order, definition};
+pub(crate) use index::{Found as LogFound, Index, Order, definition};
 pub(crate) use memo::{Memo, Parts};
 pub(crate) use questions::questions;
 pub(crate) use reading::{Batch, read, read_from, record_step, summary};

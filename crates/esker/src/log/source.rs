@@ -12,8 +12,8 @@ use crate::error::Result;
 pub(crate) struct LogSource {
     pub(crate) meta: Arc<dyn File>,
     pub(crate) data: Arc<dyn File>,
-    /// Sessions are in order: what a later one wrote is newer, whatever its epoch.
-    pub(crate) session: u32,
+    /// What lies over what, whatever its epoch: up to which byte of the metadata log entries have which place among all.
+    pub(crate) orders: Arc<[(u64, u32)]>,
     pub(crate) rank: u32,
     /// The session's own number, if the log's head must have it.
     pub(crate) identity: Option<u64>,
@@ -25,16 +25,24 @@ pub(crate) struct LogSource {
     pub(crate) read: u64,
 }
 
-/// The bits of an order's first number that are the epoch; those above are the session.
-pub(super) const EPOCH: u64 = (1 << 48) - 1;
+/// The bits of an order's first number that are the epoch; those above are the place among all stretches of logs.
+const EPOCH: u64 = (1 << EPOCH_BITS) - 1;
+pub(super) const EPOCH_BITS: u32 = 36;
 
 /// Bytes of a metadata log that are read at a time.
 const SECTION: u64 = 1 << 20;
 
 impl LogSource {
-    /// The first number of the order of an entry of this epoch.
-    pub(super) fn order_of(&self, epoch: u64) -> u64 {
-        u64::from(self.session) << 48 | epoch.min(EPOCH)
+    /// Orders of a log of which everything has one place.
+    pub(crate) fn in_one_session(place: u32) -> Arc<[(u64, u32)]> {
+        [(u64::MAX, place)].into()
+    }
+
+    /// The first number of the order of an entry of this epoch, in a frame that ends there.
+    pub(super) fn order_of(&self, epoch: u64, end: u64) -> u64 {
+        let cut = self.orders.partition_point(|(until, _)| *until < end);
+        let place = self.orders.get(cut).or(self.orders.last()).map_or(0, |(_, place)| *place);
+        u64::from(place) << EPOCH_BITS | epoch.min(EPOCH)
     }
 
     /// Goes to the first frame. A log whose head is not whole has none. Gives whose log it is, if it

@@ -59,7 +59,7 @@ pub fn container_facts(
         return Ok(None);
     }
     let path = &store.resolve(path)?;
-    let store = &*store.enclosed(path)?;
+    let store = &store.enclosed(path)?;
     let Found { manifest, notes, .. } = container::find(store, path, version)?;
     let sessions = manifest.sessions.iter().map(|session| {
         let mut files: Vec<u32> = session.logs.iter().map(|part| part.file).collect();
@@ -75,7 +75,7 @@ pub fn container_facts(
     });
     Ok(Some(ContainerFacts {
         version: manifest.version,
-        versions: container::versions(store, path)?,
+        versions: container::Shelf::open(store, path)?.listed()?,
         sessions: sessions.collect(),
         notes,
     }))
@@ -84,6 +84,6 @@ pub fn container_facts(
 /// The header of a version (the newest, if none is named): what the classic file would have.
 pub fn container_header(store: &dyn Store, path: &Path, version: Option<u64>) -> Result<Header> {
     let path = &store.resolve(path)?;
-    let found = container::find(&*store.enclosed(path)?, path, version)?;
+    let found = container::find(&store.enclosed(path)?, path, version)?;
     super::header_of(path, &found.manifest)
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use esker_format::log::{Promise, PromiseSlot};
 use esker_store::Store;
 
-use crate::container::{self, Mark, Promises, Read, versions};
+use crate::container::{Glance, Mark, Promises, Shelf};
 use crate::error::Result;
 
 /// Versions that are looked for one by one.
@@ -16,6 +16,8 @@ const MOST_VERSIONS: usize = 1 << 16;
 pub struct LostVersion {
     /// Its number.
     pub version: u64,
+    /// The name of its file in the container.
+    pub name: String,
     /// What is wrong with it.
     pub what: String,
     /// Whether it was promised to survive a loss of power; `None` if nothing says so or the contrary.
@@ -28,12 +30,11 @@ pub struct LostVersion {
 
 /// The versions from `first` on that were committed and are not whole, newest first.
 pub(super) fn lost_versions(
-    store: &dyn Store,
-    path: &Path,
+    shelf: &Shelf,
     first: u64,
 ) -> Result<Vec<LostVersion>> {
-    let promises = Promises::open(store, path)?;
-    let listed = versions(store, path)?;
+    let promises = &shelf.promises;
+    let listed = shelf.listed()?;
     let top = listed.first().copied().unwrap_or(0).max(promises.highest());
     let mut lost = Vec::new();
     // Somebody may have written a number that nobody can count to.
@@ -43,19 +44,20 @@ pub(super) fn lost_versions(
     all.dedup();
     for version in all.into_iter().filter(|version| *version >= first) {
         let slot = promises.of(version)?;
-        let what = match container::read(store, path, version, &slot)? {
-            Read::Whole(_) => continue,
-            Read::Damaged(why) => format!("its manifest is damaged: {why}"),
+        let what = match shelf.glance(version, &slot)? {
+            Glance::Whole => continue,
+            Glance::Damaged(why) => format!("its manifest is damaged: {why}"),
             // Nobody has ever committed it.
-            Read::Absent if !matches!(slot, PromiseSlot::Promise(_)) => continue,
-            Read::Absent => "its manifest is not there".to_string(),
+            Glance::Absent if !matches!(slot, PromiseSlot::Promise(_)) => continue,
+            Glance::Absent => "its manifest is not there".to_string(),
         };
         let promise = match slot {
             PromiseSlot::Promise(promise) => Some(promise),
             PromiseSlot::Empty | PromiseSlot::Damaged => None,
         };
         let synced = promise.map(|promise| promise.durable);
-        lost.push(LostVersion { version, what, synced, lacks: None, promise });
+        let name = shelf.name_of(version);
+        lost.push(LostVersion { version, name, what, synced, lacks: None, promise });
     }
     Ok(lost)
 }

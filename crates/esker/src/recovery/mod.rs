@@ -14,14 +14,17 @@ mod read;
 mod rewrite;
 mod sessions;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use esker_format::log::{Manifest, PromiseSlot, Session};
+use esker_format::history::Branch;
+use esker_format::log::{Cut, Manifest, PromiseSlot, Session};
 use esker_format::{Header, NumRecs};
+use esker_history::{Attempt, Item, Key, Strict, spaces};
 use esker_store::{ReadPool, Store};
 
-use crate::container::{self, Mark, Promises, Read, publish, versions};
+use crate::container::{self, Format, Mark, Read, Shelf, Telling, Trust, publish};
 use crate::error::{Error, Result};
 use lost::{lost_versions, promises_damaged};
 use read::{LogRead, Reader};
@@ -67,7 +70,7 @@ pub fn examine(
 ) -> Result<Examination> {
     let path = &store.resolve(path)?;
     let store = &store.enclosed(path)?;
-    let container::Found { manifest, first, notes, .. } = container::find(&**store, path, version)?;
+    let container::Found { manifest, first, notes, .. } = container::find(store, path, version)?;
     let header = header_of(path, &manifest)?;
     // As a reader wants it.
     crate::sound::require(path, &header)?;
@@ -79,7 +82,7 @@ pub fn examine(
     let mut examination = Examination {
         version: manifest.version,
         notes,
-        lost_versions: lost_versions(&**store, path, first)?,
+        lost_versions: lost_versions(&Shelf::open(store, path)?, first)?,
         promises_damaged: promises_damaged(&**store, path, manifest.version)?,
         entries: 0,
         payload: 0,
@@ -190,8 +193,14 @@ pub fn recover_container(
     if mark && !options.dry_run {
         Mark::write(&**store, path)?;
     }
-    let Newest { manifest, number: newest, first } = newest_whole(&**store, path)?;
-    let mut lost = lost_versions(&**store, path, manifest.version.saturating_add(1))?;
+    let shelf = Shelf::open(store, path)?;
+    if shelf.format == Format::One {
+        let why = "it is of format 1, which is read and not written any more; `esker copy` makes one of format 2 \
+                   of what was committed";
+        return Err(Error::Container { path: path.to_path_buf(), why: why.to_string() });
+    }
+    let Newest { manifest, number: newest, first } = newest_whole(&shelf, path)?;
+    let mut lost = lost_versions(&shelf, manifest.version.saturating_add(1))?;
     let promises = promises_damaged(&**store, path, manifest.version)?;
     let mut header = header_of(path, &manifest)?;
     let pool = ReadPool::new(store.clone(), OPEN_FILES);
@@ -230,20 +239,16 @@ pub fn recover_container(
         for part in &session.logs {
             logs.push(reader.read(session, part, false)?);
         }
-        found.push(Looked::at(session.clone(), *committed, adopt, logs, &mut recovery));
+        found.push(Looked::at(session.clone(), *committed, (adopt, current), logs, &mut recovery));
     }
     found.retain(|looked| looked.listed || (looked.adopt && looked.has_entries()));
-    // Sessions are in order: a passed over one goes below those that were committed after it.
-    if options.superseded {
-        found.sort_by_key(|looked| (sessions::began(&looked.session.stem), looked.listed));
-    }
     let records = found.iter().filter_map(Looked::records).max().unwrap_or(0);
     recovery.records.1 = recovery.records.0.max(records);
     let changes = found.iter().any(Looked::changes);
     if !changes && lost.is_empty() {
         if promises && !options.dry_run {
             sync_logs(&**store, path, &manifest.sessions)?;
-            publish(&**store, path, &manifest, (first, true, false))?;
+            container::promise_again(store, path, &manifest, first)?;
         }
         return Ok(recovery);
     }
@@ -273,10 +278,53 @@ pub fn recover_container(
     for looked in found {
         sessions.push(looked.settle(store, &pool, path)?);
     }
+    renumber(&mut sessions, version);
     let manifest = Manifest { version, header, sessions };
     sync_logs(&**store, path, &manifest.sessions)?;
-    publish(&**store, path, &manifest, (first, true, false))?;
+    commit_whole(store, path, &manifest, (recovery.found, first))?;
     Ok(recovery)
+}
+
+/// Gives all stretches places in the version that is made, in the order that they have.
+fn renumber(sessions: &mut [Session], version: u64) {
+    let cuts = sessions.iter().flat_map(|session| &session.logs).flat_map(|part| &part.cuts);
+    let all: BTreeSet<(u64, u64)> = cuts.map(|cut| (cut.over, cut.number)).collect();
+    let all: BTreeMap<(u64, u64), u64> = all.into_iter().zip(1..).collect();
+    for part in sessions.iter_mut().flat_map(|session| &mut session.logs) {
+        for cut in &mut part.cuts {
+            let number = all.get(&(cut.over, cut.number)).copied().unwrap_or(0);
+            (cut.over, cut.number) = (version, number);
+        }
+    }
+}
+
+/// Commits a version that needs nothing of those before it, but has the names that the one that was `found` has.
+fn commit_whole(
+    store: &Arc<dyn Store>,
+    path: &Path,
+    manifest: &Manifest,
+    (found, first): (u64, u64),
+) -> Result<()> {
+    let top = manifest.version.saturating_sub(1);
+    let trust = Trust::new(store, path, true)?.up_to(top);
+    let history = container::history(store, path, container::new_writer());
+    let history = history.witnessed(Arc::new(trust));
+    let mut items = manifest.facts();
+    if let Ok(Some(version)) = history.commit_of(&Branch::main(), found) {
+        let facts = version.all_facts().unwrap_or_default();
+        items.extend(facts.into_iter().filter(is_of_history));
+    }
+    let attempt = Attempt::new(Branch::main(), top).items(items).whole().durable(true);
+    let attempt = attempt.message("recovered").time(container::now());
+    let (header, bytes) = (&manifest.header[..], manifest.log_bytes());
+    let telling = Telling { header, bytes, first, durable: true, known: false };
+    publish(store, path, &history, (attempt, &mut Strict::default()), telling)?;
+    Ok(())
+}
+
+/// Whether an item is a name, or something else that is not of a dataset.
+fn is_of_history(item: &Item) -> bool {
+    matches!(item.key, Key::Fact { space, .. } if space < spaces::FIRST_FREE)
 }
 
 /// A session that a new version may have.
@@ -302,13 +350,13 @@ struct Newest {
 }
 
 /// The newest manifest that is whole, whatever the mark says.
-fn newest_whole(store: &dyn Store, path: &Path) -> Result<Newest> {
-    let promises = Promises::open(store, path)?;
-    let all = versions(store, path)?;
+fn newest_whole(shelf: &Shelf, path: &Path) -> Result<Newest> {
+    let promises = &shelf.promises;
+    let all = shelf.listed()?;
     let number = all.first().copied().unwrap_or(0).max(promises.highest());
     for version in &all {
         let slot = promises.of(*version)?;
-        if let Read::Whole(manifest) = container::read(store, path, *version, &slot)? {
+        if let Read::Whole(manifest) = shelf.read(*version, &slot)? {
             let first = match slot {
                 PromiseSlot::Promise(promise) => promise.first,
                 _ => all.last().copied().unwrap_or(*version),
@@ -358,6 +406,8 @@ struct Looked {
     session: Session,
     listed: bool,
     adopt: bool,
+    /// Whether nobody has committed since it wrote what was never committed.
+    is_current: bool,
     logs: Vec<LogRead>,
 }
 
@@ -365,7 +415,7 @@ impl Looked {
     fn at(
         session: Session,
         listed: bool,
-        adopt: bool,
+        (adopt, is_current): (bool, bool),
         mut logs: Vec<LogRead>,
         recovery: &mut ContainerRecovery,
     ) -> Looked {
@@ -392,7 +442,7 @@ impl Looked {
             let session = session.stem.clone();
             recovery.superseded.push(Superseded { session, entries, bytes });
         }
-        Looked { session, listed, adopt, logs }
+        Looked { session, listed, adopt, is_current, logs }
     }
 
     /// Bytes of payload and of metadata that are in its logs.
@@ -421,15 +471,31 @@ impl Looked {
     /// The session as the new manifest has it.
     fn settle(self, store: &Arc<dyn Store>, pool: &Arc<ReadPool>, path: &Path) -> Result<Session> {
         let mut session = self.session;
-        // What was left out needs other metadata logs.
-        if self.logs.iter().any(|log| log.damaged) {
-            return rewrite::without_damage(store, pool, path, session, &self.logs);
-        }
+        let began = sessions::began(&session.stem);
+        // What is new lies over everything, or, if it was passed over, where it would have been.
+        let place = match (self.is_current, self.listed) {
+            (true, _) => Some((u64::MAX, began)),
+            (false, true) => None,
+            (false, false) => Some((began, 0)),
+        };
         for (part, log) in session.logs.iter_mut().zip(&self.logs) {
             part.rank = log.rank.unwrap_or(part.rank);
-            part.meta_len = part.meta_len.max(log.meta_end);
+            let end = part.meta_len.max(log.meta_end);
+            let last = part.cuts.last().map(|cut| (cut.over, cut.number));
+            match (place.or(last), part.cuts.last_mut()) {
+                (place, Some(cut)) if place == last => cut.end = end,
+                (Some((over, number)), cut) if cut.as_ref().is_none_or(|cut| cut.end < end) => {
+                    part.cuts.push(Cut { end, number, over });
+                }
+                _ => {}
+            }
+            part.meta_len = end;
             part.data_len = part.data_len.max(log.data_end);
         }
-        Ok(session)
+        // What was left out needs other metadata logs.
+        match self.logs.iter().any(|log| log.damaged) {
+            true => rewrite::without_damage(store, pool, path, session, &self.logs),
+            false => Ok(session),
+        }
     }
 }

@@ -117,7 +117,7 @@ pub(super) fn open(
     LogSource {
         meta: open(&meta_path(path, session, part.file), session.meta_block),
         data: open(&data_path(path, session, part.file), session.data_block),
-        session: 0,
+        orders: LogSource::in_one_session(0),
         rank: part.rank,
         // Which is looked at apart, to be told in other words.
         identity: None,

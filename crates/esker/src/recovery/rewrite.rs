@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use esker_format::log::{Entry, Frame, FrameWriter, Head, Session};
+use esker_format::log::{Cut, Entry, Frame, FrameWriter, Head, Session};
 use esker_store::{Access, File, Lane, ReadPool, Store};
 
 use super::read::{self, LogRead};
@@ -54,8 +54,8 @@ pub(super) fn without_damage(
         let rank = read.rank.unwrap_or(part.rank);
         let head = Head { identity: session.identity, rank, ranks, text: String::new() };
         let mut copy = Copy::begin(source, file, &head)?;
-        copy.run(read)?;
         let mut part = part.clone();
+        copy.run(read, &mut part.cuts)?;
         part.rank = rank;
         (part.meta_len, part.data_len) = (copy.end, read.data_end);
         new.logs.push(part);
@@ -86,13 +86,20 @@ impl Copy {
         Ok(Copy { source, target, end, frame: None, place: 0, places, numbers, next: 0 })
     }
 
-    fn run(&mut self, read: &LogRead) -> Result<()> {
+    /// Copies what is whole; `cuts` are where they are in the copy then.
+    fn run(&mut self, read: &LogRead, cuts: &mut [Cut]) -> Result<()> {
         let mut log = self.source.clone();
         log.meta_len = Some(read.end());
         log.skip_head()?;
         let mut number = 0;
+        let mut cuts = cuts.iter_mut().peekable();
         log.read_on(|frame| {
             if let Ok(frame) = frame {
+                // What came with one version does not share a frame with what came with the next.
+                while let Some(cut) = cuts.next_if(|cut| cut.end < frame.end) {
+                    self.finish()?;
+                    cut.end = self.end;
+                }
                 let known = frame.footprints.iter();
                 self.places.extend(known.map(|d| (d.number, (d.place.clone(), frame.data_end))));
                 for entry in &frame.entries {
@@ -105,6 +112,7 @@ impl Copy {
             Ok(())
         })?;
         self.finish()?;
+        cuts.for_each(|cut| cut.end = self.end);
         Ok(self.target.sync()?)
     }
 

@@ -47,14 +47,8 @@ pub(super) fn unlisted(store: &dyn Store, path: &Path, listed: &[Session]) -> Re
             }
             // The ranks of a node follow each other in most launchers; the heads of the other
             // lanes say their ranks, and are read with the logs.
-            session.logs.extend((0..lanes).map(|lane| LogPart {
-                rank: rank.saturating_add(lane),
-                file,
-                lane,
-                lanes,
-                meta_len: 0,
-                data_len: 0,
-            }));
+            let part = |lane| LogPart::new(rank.saturating_add(lane), file, lane, lanes);
+            session.logs.extend((0..lanes).map(part));
         }
         sessions.push(session);
     }

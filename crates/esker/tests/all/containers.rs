@@ -289,7 +289,7 @@ fn a_loss_of_power_leaves_what_was_synced() {
                 (_, seen) => assert_eq!(seen.unwrap(), Seen::second(1), "{what}"),
             }
             // Of what was not synced some had reached the disk: manifests, or logs.
-            for lucky in ["versions", "segments"] {
+            for lucky in ["refs", "segments"] {
                 let store = MemoryStore::default();
                 let faulty = FaultyStore::new(store.clone(), at, Fault::Kill);
                 let (_, early) = alone(Arc::new(faulty), sync_last);
@@ -375,7 +375,7 @@ fn sample() -> (MemoryStore, Vec<(PathBuf, Vec<u8>)>) {
 
 fn with_files(files: &[(PathBuf, Vec<u8>)]) -> MemoryStore {
     let store = MemoryStore::default();
-    for folder in ["", "versions", "segments"] {
+    for folder in ["", "refs", "refs/main", "runs", "segments"] {
         store.create_dir(&Path::new(PATH).join(folder)).unwrap();
     }
     for (path, bytes) in files {
@@ -392,7 +392,8 @@ fn names_its_place(error: &str) -> bool {
             || error.contains("esker.json")
             || error.contains(".meta")
             || error.contains(".data")
-            || error.contains("no version"))
+            || error.contains("no version")
+            || error.contains("was committed, and is not there"))
 }
 
 /// Everything that is asked of a container with a damage.
@@ -499,7 +500,7 @@ fn path_of(path: &Path) -> String {
 #[test]
 fn a_manifest_that_lies_does_no_harm() {
     let (_, files) = sample();
-    let newest = files.iter().rposition(|(path, _)| path.to_string_lossy().contains("versions"));
+    let newest = files.iter().rposition(|(path, _)| path.to_string_lossy().contains("refs"));
     let newest = newest.unwrap();
     let len = files[newest].1.len() - 4;
     for at in 0..len {
@@ -620,7 +621,7 @@ fn old_versions_stay_readable_while_a_writer_goes_on() {
 }
 
 #[test]
-fn of_two_writers_one_gets_an_error_that_says_why() {
+fn of_two_writers_of_one_element_one_gets_an_error_that_says_why() {
     let store = MemoryStore::default();
     alone(Arc::new(store.clone()), true).0.unwrap();
     let open = || {
@@ -628,15 +629,15 @@ fn of_two_writers_one_gets_an_error_that_says_why() {
         Dataset::open_with(PATH, options).unwrap()
     };
     let (mut first, mut second) = (open(), open());
-    first.put(VarId(0), &Selection::element(&[0]), &[1i32]).unwrap();
-    second.put(VarId(0), &Selection::element(&[1]), &[2i32]).unwrap();
+    first.put(VarId(0), &Selection::strided(&[0], &[2], &[2]), &[1i32, 5]).unwrap();
+    second.put(VarId(0), &Selection::slab(&[0], &[2]), &[3i32, 2]).unwrap();
     second.sync().unwrap();
     let error = first.sync().unwrap_err().to_string();
-    assert!(error.contains("another writer"), "{error}");
+    assert!(error.contains("another writer") && error.contains("\"fixed\" at [0]"), "{error}");
     let error = first.close().unwrap_err().to_string();
     assert!(error.contains("another writer"), "{error}");
     let seen = see(&store).unwrap();
-    assert_eq!(seen.fixed[..2], [-1, 2], "the second writer's version is what there is");
+    assert_eq!(seen.fixed[..2], [3, 2], "the second writer's version is what there is");
     // What the first one wrote was passed over, and is only taken in when it is asked for.
     let recovery = recover(&store);
     assert_eq!((recovery.made, recovery.superseded.len()), (None, 1), "{recovery:?}");
@@ -649,7 +650,7 @@ fn of_two_writers_one_gets_an_error_that_says_why() {
     assert_eq!(see(&store).unwrap(), seen, "a dry run changes nothing");
     let did = esker::recover_container(&shared, path, options, &mut |_, _| {}).unwrap();
     assert_eq!(would, did);
-    assert_eq!(see(&store).unwrap().fixed[..2], [1, 2]);
+    assert_eq!(see(&store).unwrap().fixed[..3], [3, 2, 5], "below what was committed since");
 }
 
 #[test]

@@ -36,6 +36,7 @@ mod sparse;
 mod strides;
 mod subfiles;
 mod subfiles_power;
+mod writers;
 mod young;
 
 /// Counts for each thread by itself, so that tests may run side by side.

@@ -67,13 +67,14 @@ pub(super) struct Arguments {
 
 pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
     let path = &arguments.path;
-    let versions = path.join("versions");
+    // A container whose mark is damaged.
+    let versions = ["versions", "refs"].map(|folder| path.join(folder));
     let store: Arc<dyn Store> = Arc::new(LocalStore);
     if esker_adjoint::is_checkpoints(&store, path).map_err(|error| Failure::file(path, error))? {
         return checkpoints::run(&store, arguments, screen);
     }
     let is_container = esker::is_container(&LocalStore, path);
-    match is_container.map_err(|error| Failure::file(path, error))? || versions.is_dir() {
+    match is_container.map_err(|error| Failure::file(path, error))? || versions.iter().any(|folder| folder.is_dir()) {
         true => container::run(arguments, screen),
         false if path.is_dir() => Err(Failure::file(path, "it is a directory, and no container")),
         false if !path.exists() => Err(Failure::file(path, "there is nothing of this name")),
