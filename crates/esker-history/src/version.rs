@@ -188,9 +188,8 @@ impl Version {
             }
         };
         for run in &self.runs {
-            let is_fact = |block: &usize| {
-                matches!(run.directory.blocks[*block].first, Place::Fact(..))
-            };
+            let is_fact =
+                |block: &usize| matches!(run.directory.blocks[*block].first, Place::Fact(..));
             for block in run.blocks().filter(is_fact) {
                 take(run.block(&*self.segments, block)?);
             }

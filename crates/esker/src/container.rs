@@ -40,8 +40,8 @@ use crate::hints::{Hints, LogFiles, OnConflict};
 use crate::log::{FILTERS, Index, Lengths, LogDamage, LogSource, LogWriter, Memo, View};
 use crate::report::Report;
 use distributed::Share;
-use rebase::Behind;
 use names::MARK;
+use rebase::Behind;
 
 pub(crate) use mark::{Format, Mark};
 pub use named::version_in_path;
@@ -614,11 +614,12 @@ impl Container {
             Lane::open(self.pool.file(path), part.lane.into(), part.lanes.into(), block)
         };
         let place = |(over, number)| self.places.binary_search(&(over, number));
-        let cut =
-            |cut: &facts::Cut| (cut.end, place((cut.over, cut.number)).unwrap_or(0) as u32);
+        let cut = |cut: &facts::Cut| (cut.end, place((cut.over, cut.number)).unwrap_or(0) as u32);
         let orders = match growing {
             // What is being written lies over everything.
-            true => part.cuts.iter().map(cut).chain([(u64::MAX, self.places.len() as u32)]).collect(),
+            true => {
+                part.cuts.iter().map(cut).chain([(u64::MAX, self.places.len() as u32)]).collect()
+            }
             false => part.cuts.iter().map(cut).collect(),
         };
         LogSource {
@@ -717,7 +718,9 @@ impl Container {
             Some(deciding) => deciding,
             None => self.begin_deciding(base)?,
         };
-        if self.redefined && facts::without_records(header).0 != facts::without_records(&self.committed).0 {
+        if self.redefined
+            && facts::without_records(header).0 != facts::without_records(&self.committed).0
+        {
             self.deciding = Some(deciding);
             let why = "another writer has changed its definitions since it was opened, so that they cannot be \
                        changed here; open it again";
@@ -772,8 +775,7 @@ impl Container {
         });
         let bytes =
             (deciding.bytes.0.saturating_add(own.0), deciding.bytes.1.saturating_add(own.1));
-        let telling =
-            Telling { header, bytes, first: self.first, durable, known: self.named };
+        let telling = Telling { header, bytes, first: self.first, durable, known: self.named };
         let how = (attempt, &mut behind as &mut dyn Rebase);
         let made = publish(&self.store, &base.path, &deciding.history, how, telling);
         let made = made.map_err(|error| behind.failure.take().unwrap_or(error));
@@ -794,7 +796,9 @@ impl Container {
                 self.others = Some(manifest);
             }
             deciding.last = lengths;
-            if self.replaced.is_some() && Mark::require(&*self.store, &base.path)?.format() == Format::One {
+            if self.replaced.is_some()
+                && Mark::require(&*self.store, &base.path)?.format() == Format::One
+            {
                 // Now that there is a version, this is what it becomes one of.
                 Mark::write(&*self.store, &base.path)?;
             }
@@ -899,7 +903,8 @@ impl Container {
         for session in &self.sessions {
             // What came up to a version that waited for the disk is safe.
             let parts = session.logs.iter();
-            let newer = parts.filter(|part| part.cuts.last().is_some_and(|cut| cut.number > self.safe));
+            let newer =
+                parts.filter(|part| part.cuts.last().is_some_and(|cut| cut.number > self.safe));
             let mut files: Vec<u32> = newer.map(|part| part.file).collect();
             files.sort_unstable();
             files.dedup();

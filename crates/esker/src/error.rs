@@ -56,7 +56,9 @@ pub enum Error {
 
     /// What is committed, another writer has committed meanwhile.
     #[error(
-        "{}: {}: version {version} of another writer has changed it since version {base}", shown_path(path), sentence(what)
+        "{}: {}: version {version} of another writer has changed it since version {base}",
+        shown_path(path),
+        sentence(what)
     )]
     Conflict {
         /// The directory.

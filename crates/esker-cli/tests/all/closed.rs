@@ -132,7 +132,8 @@ fn no_command_leaves_a_container() {
             let (_, identity) = inside::session(stem.split('.').next().unwrap()).unwrap();
             forge(inside, |commit| {
                 for item in &mut commit.items {
-                    if let Key::Fact { space: log::SESSIONS | log::STRETCHES, name } = &mut item.key {
+                    if let Key::Fact { space: log::SESSIONS | log::STRETCHES, name } = &mut item.key
+                    {
                         name[..8].copy_from_slice(&identity.to_be_bytes());
                     }
                 }

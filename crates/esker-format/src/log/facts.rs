@@ -193,12 +193,14 @@ impl Manifest {
                 }
                 SESSIONS => {
                     let session = Session::of_fact(item);
-                    let session = session.ok_or_else(|| odd("it has a session that makes no sense"))?;
+                    let session =
+                        session.ok_or_else(|| odd("it has a session that makes no sense"))?;
                     sessions.insert(session.identity, session);
                 }
                 STRETCHES => {
                     let stretch = Stretch::decode(item);
-                    let stretch = stretch.ok_or_else(|| odd("it has a stretch of logs that makes no sense"))?;
+                    let stretch = stretch
+                        .ok_or_else(|| odd("it has a stretch of logs that makes no sense"))?;
                     let key = (stretch.identity, stretch.ordinal);
                     stretches.insert(key, (stretch, item.number, item.over));
                 }
@@ -216,7 +218,8 @@ impl Manifest {
             }
         }
         let mut sessions: Vec<Session> = sessions.into_values().collect();
-        let began = |session: &Session| inside::session(&session.stem).map_or(0, |(began, _)| began);
+        let began =
+            |session: &Session| inside::session(&session.stem).map_or(0, |(began, _)| began);
         // For people, and for what is recovered: the order of values is in the cuts.
         sessions.sort_by_key(|session| (session.first_number(), began(session)));
         Ok(Manifest { version, header, sessions })

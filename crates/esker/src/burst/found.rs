@@ -103,16 +103,8 @@ impl Found {
             let rank = head.as_ref().map_or(0, |(head, _)| head.rank);
             let orders = LogSource::in_one_session(0);
             let (meta_len, data_len) = (None, None);
-            let source = LogSource {
-                meta,
-                data,
-                orders,
-                rank,
-                identity: None,
-                meta_len,
-                data_len,
-                read: 0,
-            };
+            let source =
+                LogSource { meta, data, orders, rank, identity: None, meta_len, data_len, read: 0 };
             let Some((head, _)) = head else {
                 // One that died when it made its log has written nothing.
                 if has_frames(source)? {

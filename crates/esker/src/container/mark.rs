@@ -47,8 +47,7 @@ impl Mark {
     fn parse(bytes: &[u8]) -> Option<Mark> {
         let text = std::str::from_utf8(bytes).ok()?;
         let two = text.strip_prefix(BEFORE).map(|rest| (Format::Two, rest));
-        let (format, rest) =
-            two.or_else(|| Some((Format::One, text.strip_prefix(BEFORE_ONE)?)))?;
+        let (format, rest) = two.or_else(|| Some((Format::One, text.strip_prefix(BEFORE_ONE)?)))?;
         let (id, behind) = rest.split_at_checked(16)?;
         inside::identity(id)?;
         match (format, behind) {

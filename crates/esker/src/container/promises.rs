@@ -131,7 +131,8 @@ impl Trust {
             return Ok(PromiseSlot::Empty);
         }
         let mut bytes = [0; Promise::LEN as usize];
-        let n = self.store.open(&path, Access::Read)?.read_at(Promise::offset(number), &mut bytes)?;
+        let n =
+            self.store.open(&path, Access::Read)?.read_at(Promise::offset(number), &mut bytes)?;
         Ok(PromiseSlot::decode(number, &bytes[..n]))
     }
 }

@@ -83,13 +83,8 @@ impl<'w> Behind<'w> {
         items.iter().position(|item| matches!(&item.key, Key::Fact { space, .. } if *space == of))
     }
 
-    fn go_behind(
-        &mut self,
-        ours: &mut [Item],
-        theirs: &[Item],
-    ) -> Result<Option<String>> {
-        let is_of_dataset =
-            |item: &&Item| matches!(&item.key, Key::Fact { space, .. } if *space >= spaces::FIRST_FREE);
+    fn go_behind(&mut self, ours: &mut [Item], theirs: &[Item]) -> Result<Option<String>> {
+        let is_of_dataset = |item: &&Item| matches!(&item.key, Key::Fact { space, .. } if *space >= spaces::FIRST_FREE);
         let own = self.own_identity().map(u64::to_be_bytes);
         let is_own = |item: &Item| match (&item.key, own) {
             (Key::Fact { space: facts::SESSIONS | facts::STRETCHES, name }, Some(own)) => {
@@ -136,7 +131,8 @@ impl<'w> Behind<'w> {
     }
 
     fn records(&self, ours: &mut [Item], theirs: &[Item]) {
-        let number = |item: &Item| item.value.as_deref().and_then(|mut value| varint::take(&mut value));
+        let number =
+            |item: &Item| item.value.as_deref().and_then(|mut value| varint::take(&mut value));
         if let (Some(place), Some(their)) =
             (Self::fact(ours, facts::RECORDS), Self::fact(theirs, facts::RECORDS))
         {
@@ -175,7 +171,9 @@ impl<'w> Behind<'w> {
             let part = part.clone();
             if durable {
                 // A version that waits for the disk promises everything that it consists of.
-                for file in [meta_path(path, session, part.file), data_path(path, session, part.file)] {
+                for file in
+                    [meta_path(path, session, part.file), data_path(path, session, part.file)]
+                {
                     store.open(&file, Access::ReadWrite)?.sync()?;
                 }
             }

@@ -568,7 +568,12 @@ impl OfLog<'_> {
         }
     }
 
-    fn one(&self, sums: &Arc<[u32]>, entry: &Entry, (number, end_of_frame): (u64, u64)) -> Option<Found> {
+    fn one(
+        &self,
+        sums: &Arc<[u32]>,
+        entry: &Entry,
+        (number, end_of_frame): (u64, u64),
+    ) -> Option<Found> {
         let OfLog { log, source, outlines } = *self;
         let outline = (*outlines.get(usize::try_from(entry.footprint).ok()?)?)?;
         let write = &entry.write;

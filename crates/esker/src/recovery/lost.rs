@@ -29,10 +29,7 @@ pub struct LostVersion {
 }
 
 /// The versions from `first` on that were committed and are not whole, newest first.
-pub(super) fn lost_versions(
-    shelf: &Shelf,
-    first: u64,
-) -> Result<Vec<LostVersion>> {
+pub(super) fn lost_versions(shelf: &Shelf, first: u64) -> Result<Vec<LostVersion>> {
     let promises = &shelf.promises;
     let listed = shelf.listed()?;
     let top = listed.first().copied().unwrap_or(0).max(promises.highest());

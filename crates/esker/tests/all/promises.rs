@@ -253,7 +253,9 @@ fn of_format_1() -> MemoryStore {
     let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/format1.esk");
     for folder in ["", "versions", "segments"] {
         store.create_dir(&Path::new(PATH).join(folder)).unwrap();
-        for entry in std::fs::read_dir(from.join(folder)).unwrap().map(|entry| entry.unwrap().path()) {
+        for entry in
+            std::fs::read_dir(from.join(folder)).unwrap().map(|entry| entry.unwrap().path())
+        {
             if entry.is_file() {
                 let to = Path::new(PATH).join(folder).join(entry.file_name().unwrap());
                 let bytes = std::fs::read(&entry).unwrap();
@@ -307,7 +309,8 @@ fn a_container_of_format_1_is_replaced_by_one_of_format_2() {
     ds.close().unwrap();
     let ds = open(&store).unwrap();
     assert_eq!((ds.container_version(), values(&ds), ds.notes().len()), (Some(5), after(1), 0));
-    let left = store.list().into_iter().filter(|path| path.to_string_lossy().contains("/versions/"));
+    let left =
+        store.list().into_iter().filter(|path| path.to_string_lossy().contains("/versions/"));
     assert_eq!(left.count(), 0);
 }
 

@@ -92,7 +92,8 @@ fn random_writers_agree_with_a_serial_model() {
             let Some(mut writer) = writers[who].take() else {
                 let on_conflict = dice.pick(&["fail", "fail", "ours"]);
                 let ds = to_write(&shared, path, on_conflict);
-                let (base, sees) = (versions.len() as u64 + 1, versions.last().unwrap().state.clone());
+                let (base, sees) =
+                    (versions.len() as u64 + 1, versions.last().unwrap().state.clone());
                 assert_eq!(ds.container_version(), Some(base), "turn {turn}, step {step}");
                 writers[who] = Some(Writer { ds, on_conflict, base, sees, written: Vec::new() });
                 continue;
@@ -157,7 +158,8 @@ fn random_writers_agree_with_a_serial_model() {
                 assert_eq!(ds.container_version(), Some(number), "{what}");
                 assert_eq!(everything(&ds), state, "{what}: what the writer sees then");
                 let sees = state;
-                writers[who] = Some(Writer { ds, on_conflict, base: number, sees, written: vec![] });
+                writers[who] =
+                    Some(Writer { ds, on_conflict, base: number, sees, written: vec![] });
             }
         }
         drop(writers);
@@ -223,7 +225,10 @@ fn definitions_of_two_writers_are_a_conflict_unless_one_of_them_changes_none() {
     let ds = Dataset::open_with(path, OpenOptions::new().store(shared.clone())).unwrap();
     assert_eq!(ds.get::<i32>(w, &Selection::all()).unwrap(), [5; X as usize]);
     assert_eq!(ds.get::<i32>(FIXED, &Selection::element(&[3])).unwrap(), [3]);
-    let error = one.amend(|schema| schema.put_attr(Owner::Global, "title", Values::from("late"))).unwrap_err().to_string();
+    let error = one
+        .amend(|schema| schema.put_attr(Owner::Global, "title", Values::from("late")))
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("another writer has changed its definitions"), "{error}");
     let mut two = two;
     two.put_attr(Owner::Global, "title", "other").unwrap();

@@ -74,7 +74,9 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
         return checkpoints::run(&store, arguments, screen);
     }
     let is_container = esker::is_container(&LocalStore, path);
-    match is_container.map_err(|error| Failure::file(path, error))? || versions.iter().any(|folder| folder.is_dir()) {
+    match is_container.map_err(|error| Failure::file(path, error))?
+        || versions.iter().any(|folder| folder.is_dir())
+    {
         true => container::run(arguments, screen),
         false if path.is_dir() => Err(Failure::file(path, "it is a directory, and no container")),
         false if !path.exists() => Err(Failure::file(path, "there is nothing of this name")),
