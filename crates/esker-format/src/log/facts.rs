@@ -31,8 +31,11 @@ pub struct Stretch {
     /// The version that it came with, and the one that its values lie over; `None`: those of the commit that says so.
     pub place: Option<(u64, u64)>,
     /// For logs that have grown, by their number: how long the metadata log and the data log are then.
-    pub ends: Vec<(u32, u64, u64)>,
+    pub ends: Ends,
 }
+
+/// Logs, and how long their metadata and their data are.
+type Ends = Vec<(u32, u64, u64)>;
 
 fn odd(what: impl Into<String>) -> HistoryError {
     HistoryError::Odd(what.into())
@@ -264,7 +267,7 @@ impl Session {
 
     /// Its stretches, each with its place.
     pub fn stretches(&self) -> Vec<Stretch> {
-        let mut all: BTreeMap<(u64, u64), Vec<(u32, u64, u64)>> = BTreeMap::new();
+        let mut all: BTreeMap<(u64, u64), Ends> = BTreeMap::new();
         for (log, part) in (0..).zip(&self.logs) {
             for (i, cut) in part.cuts.iter().enumerate() {
                 // Where the data log ends is only asked of the last.
