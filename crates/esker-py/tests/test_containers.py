@@ -136,7 +136,7 @@ for step in range(10):
     # Each version has one pair of values more than the one before it.
     for version in (1, 2, 20, 40):
         with esker.open(f"{path}@{version}") as ds:
-            assert np.ma.count(ds["v"][:]) == 2 * (version - 1)
+            assert np.count_nonzero(ds["v"][:] != -2147483647) == 2 * (version - 1)
 
 
 def test_a_conflict_is_an_exception_of_its_own_and_names_the_element(tmp_path):

@@ -106,8 +106,10 @@ def test_labels_of_a_file_a_variable_and_an_array_are_alike(path, tmp_path):
             m.part("face", by=labels[1:])
         with pytest.raises(ValueError, match="element 3: label -2"):
             m.part("face", by=np.where(np.arange(17) == 3, -2, labels))
-        with pytest.raises(ValueError, match="node, edge, face"):
-            m.part("volume")
+        with pytest.raises(ValueError, match="node, edge, face, volume"):
+            m.part("cell")
+        # What the file does not have has no elements.
+        assert m.part("volume").own.tolist() == []
 
 
 def test_what_is_no_mesh_is_told(path):

@@ -22,7 +22,7 @@ use crate::{comm, dtype};
 
 fn location(word: &str) -> PyResult<Location> {
     Location::of_word(word)
-        .ok_or_else(|| PyValueError::new_err(format!("{word:?} is not one of node, edge, face")))
+        .ok_or_else(|| PyValueError::new_err(format!("{word:?} is not one of node, edge, face, volume")))
 }
 
 /// The mesh of this number, which the header has.

@@ -15,6 +15,9 @@ use esker_store::{Access, File, Store};
 use super::names::{MARK, promises_path};
 use crate::error::Result;
 
+/// Slots that are read at once.
+const SLOTS: usize = 64;
+
 /// Empty slots at the end that are passed over: nobody leaves so many.
 const MOST_EMPTY: u64 = 1 << 12;
 
@@ -57,6 +60,31 @@ impl Promises {
     /// The newest version that a whole promise speaks of; 0 without one.
     pub(crate) fn highest(&self) -> u64 {
         self.highest
+    }
+
+    /// The newest version up to this one that was synced, among the last few thousand; 0 without one.
+    pub(crate) fn newest_synced(&self, version: u64) -> Result<u64> {
+        let Some(file) = &self.file else { return Ok(0) };
+        let mut bytes = vec![0; SLOTS * Promise::LEN as usize];
+        let (mut end, lowest) = (version.saturating_add(1), version.saturating_sub(MOST_EMPTY));
+        while end > lowest.max(1) {
+            let first = end.saturating_sub(SLOTS as u64).max(1);
+            let place = Promise::offset(first);
+            if place > i64::MAX as u64 - bytes.len() as u64 {
+                return Ok(0);
+            }
+            let n = file.read_at(place, &mut bytes)?;
+            let slots = bytes[..n].chunks(Promise::LEN as usize).zip(first..end);
+            let synced = slots.filter(|(slot, number)| {
+                let slot = PromiseSlot::decode(*number, slot);
+                matches!(slot, PromiseSlot::Promise(Promise { durable: true, .. }))
+            });
+            if let Some((_, number)) = synced.last() {
+                return Ok(number);
+            }
+            end = first;
+        }
+        Ok(0)
     }
 
     /// What is said of a version.

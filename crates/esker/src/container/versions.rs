@@ -227,12 +227,7 @@ impl Shelf {
         if self.format == Format::One {
             return Ok(0);
         }
-        for number in (1..=number).rev().take(MOST_UNLISTED as usize) {
-            if let PromiseSlot::Promise(Promise { durable: true, .. }) = self.promises.of(number)? {
-                return Ok(number);
-            }
-        }
-        Ok(0)
+        self.promises.newest_synced(number)
     }
 
     /// Whether a version may not be opened any more.
