@@ -21,8 +21,9 @@ use crate::memory::{Lent, empty};
 use crate::{comm, dtype};
 
 fn location(word: &str) -> PyResult<Location> {
-    Location::of_word(word)
-        .ok_or_else(|| PyValueError::new_err(format!("{word:?} is not one of node, edge, face, volume")))
+    Location::of_word(word).ok_or_else(|| {
+        PyValueError::new_err(format!("{word:?} is not one of node, edge, face, volume"))
+    })
 }
 
 /// The mesh of this number, which the header has.
