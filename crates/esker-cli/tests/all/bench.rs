@@ -78,8 +78,8 @@ fn adjoint_runs_are_measured_with_every_column_and_apart_from_other_kernels() {
         let of = rows.iter().filter(|row| row["plan"] == plan && row["disk"] == "slowed");
         of.filter_map(|row| row["column"].as_str()).collect()
     };
-    assert_eq!(columns("slots"), ["raw", "f32", "zlib", "zfp", "sz"]);
-    assert_eq!(columns("bytes"), ["raw", "f32", "zlib", "zfp", "sz", "auto"]);
+    assert_eq!(columns("slots"), ["raw", "f32", "zlib", "lossless", "zfp", "sz"]);
+    assert_eq!(columns("bytes"), ["raw", "f32", "zlib", "lossless", "zfp", "sz", "auto"]);
     assert!(rows.iter().all(|row| row["forward_steps"].as_u64() >= Some(32)), "{report}");
     let mixed = run(&["bench", "adjoint-ice", "strided"]);
     assert!(mixed.code != Some(0) && mixed.err.contains("apart"), "{}", mixed.err);
