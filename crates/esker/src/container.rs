@@ -120,6 +120,13 @@ impl Deciding {
         }
         met
     }
+
+    /// A commit that was refused was not made: what is written next may go where it could not.
+    fn is_refused(&mut self, error: &Error) {
+        if matches!(error, Error::Conflict { .. }) {
+            self.in_doubt = None;
+        }
+    }
 }
 
 /// What rank 0 knows of commits.
@@ -136,6 +143,8 @@ struct Deciding {
     is_known: bool,
     /// The number of the stretch.
     stretch: u32,
+    /// Whether others have committed what was not taken in yet.
+    unseen: bool,
     /// Bytes of payload and metadata in the logs of other sessions.
     bytes: (u64, u64),
 }
@@ -758,6 +767,7 @@ impl Container {
                     let error = behind.failure.take().unwrap_or_else(|| failed(error));
                     drop(behind);
                     drop(state);
+                    deciding.is_refused(&error);
                     self.deciding = Some(deciding);
                     return Err(error);
                 }
@@ -783,32 +793,49 @@ impl Container {
         let met_now = behind.begin_again();
         drop(behind);
         drop(state);
-        // A commit that was refused was not made: what is written next may go where it could not.
-        if matches!(&made, Err(Error::Conflict { .. })) {
-            deciding.in_doubt = None;
-        }
-        if let Ok(number) = made {
-            (deciding.base, deciding.in_doubt) = (number, None);
-            deciding.is_known |= self.own.is_some();
-            if deciding.has_met(met_now) || met {
-                let Found { manifest, .. } = find(&self.store, &base.path, Some(number))?;
-                deciding.bytes = self.bytes_of_others(&manifest.sessions);
-                self.others = Some(manifest);
+        let made = match made {
+            Ok(number) => {
+                (deciding.base, deciding.in_doubt) = (number, None);
+                deciding.is_known |= self.own.is_some();
+                met |= deciding.has_met(met_now);
+                deciding.last = lengths;
+                self.after(base, &mut deciding, number, met).map(|()| (number, redefined))
             }
-            deciding.last = lengths;
-            if self.replaced.is_some()
-                && Mark::require(&*self.store, &base.path)?.format() == Format::One
-            {
-                // Now that there is a version, this is what it becomes one of.
-                Mark::write(&*self.store, &base.path)?;
+            Err(error) => {
+                deciding.is_refused(&error);
+                Err(error)
             }
-            for old in self.replaced.iter().flatten() {
-                // What was replaced is garbage now, in the way of nothing.
-                let _ = self.store.remove(old);
-            }
-        }
+        };
+        // Also after a failure: what was committed is known to have been.
         self.deciding = Some(deciding);
-        Ok((made?, redefined))
+        made
+    }
+
+    /// What is to be done when a version was committed: sees to what others have written, if it has `met` them, and to what it replaces. Rank 0.
+    fn after(
+        &mut self,
+        base: &Base,
+        deciding: &mut Deciding,
+        number: u64,
+        met: bool,
+    ) -> Result<()> {
+        deciding.unseen |= met;
+        if deciding.unseen {
+            let Found { manifest, .. } = find(&self.store, &base.path, Some(number))?;
+            deciding.bytes = self.bytes_of_others(&manifest.sessions);
+            self.others = Some(manifest);
+            deciding.unseen = false;
+        }
+        let Some(replaced) = &self.replaced else { return Ok(()) };
+        if Mark::require(&*self.store, &base.path)?.format() == Format::One {
+            // Now that there is a version, this is what it becomes one of.
+            Mark::write(&*self.store, &base.path)?;
+        }
+        for old in replaced {
+            // What was replaced is garbage now, in the way of nothing.
+            let _ = self.store.remove(old);
+        }
+        Ok(())
     }
 
     /// Bytes of payload and metadata in the logs of sessions that are not this one's.
@@ -857,6 +884,7 @@ impl Container {
             last: Vec::new(),
             is_known: false,
             stretch: 0,
+            unseen: false,
             bytes: self.bytes_of_others(&self.sessions),
         })
     }

@@ -94,7 +94,7 @@ fn replace(store: &MemoryStore, path: &Path, bytes: Option<&[u8]>) {
     }
 }
 
-/// Every flip of a bit, every cut and the removal of a file.
+/// Every flip of a bit, every cut, zeros from any byte on, and the removal of a file.
 fn damages(bytes: &[u8]) -> Vec<(String, Option<Vec<u8>>)> {
     let flips = (0..bytes.len() * 8).map(|bit| {
         let mut damaged = bytes.to_vec();
@@ -102,7 +102,13 @@ fn damages(bytes: &[u8]) -> Vec<(String, Option<Vec<u8>>)> {
         (format!("bit {bit}"), Some(damaged))
     });
     let cuts = (0..bytes.len()).map(|len| (format!("cut to {len}"), Some(bytes[..len].to_vec())));
-    flips.chain(cuts).chain([("removed".to_string(), None)]).collect()
+    // What a write leaves that was torn.
+    let zeros = (0..bytes.len()).map(|from| {
+        let torn = [&bytes[..from], &vec![0; bytes.len() - from]].concat();
+        (format!("zeros from {from}"), Some(torn))
+    });
+    let zeros = zeros.filter(|(_, torn)| torn.as_deref() != Some(bytes));
+    flips.chain(cuts).chain(zeros).chain([("removed".to_string(), None)]).collect()
 }
 
 #[test]
@@ -111,7 +117,7 @@ fn a_synced_version_whose_manifest_is_damaged_is_an_error() {
     let whole = container(&steps);
     assert_eq!(values(&open(&whole).unwrap()), after(2));
     let all = damages(&whole.bytes(&version(3)).unwrap());
-    assert!(all.len() > 900, "{}", all.len());
+    assert!(all.len() > 1000, "{}", all.len());
     let store = container(&steps);
     for (what, bytes) in all.iter().filter(|(_, bytes)| bytes.is_some()) {
         replace(&store, &version(3), bytes.as_deref());
