@@ -1,0 +1,298 @@
+//! How rank 0 decides the next number, behind what others have committed, and how all ranks see that then.
+
+use std::sync::{Arc, PoisonError};
+
+use esker_comm::Message;
+use esker_format::history::{Branch, Item};
+use esker_format::log::{self as facts, Manifest, Session, Stretch};
+use esker_history::{Attempt, History, Rebase, spaces};
+use esker_store::Access;
+
+use super::rebase::{self, Behind};
+use super::versions::{self, Found, Telling, find, history, new_writer, now, publish};
+use super::{Container, Format, Mark, Seen, Trust, broken, data_path, meta_path, places};
+use crate::base::Base;
+use crate::error::{Error, Result};
+use crate::hints::OnConflict;
+use crate::log::Index;
+
+/// What rank 0 knows of commits.
+#[derive(Debug)]
+pub(super) struct Deciding {
+    history: History,
+    /// The version that the next commit is made for.
+    base: u64,
+    /// A commit that may have been made: nobody has said.
+    in_doubt: Option<Attempt>,
+    /// The lengths of this session's logs when its stretch began, and at its last commit; and whether the session is known.
+    begun: Vec<(u64, u64)>,
+    last: Vec<(u64, u64)>,
+    is_known: bool,
+    /// The number of the stretch.
+    stretch: u32,
+    /// Whether others have committed what was not taken in yet.
+    unseen: bool,
+    /// Bytes of payload and metadata in the logs of other sessions.
+    bytes: (u64, u64),
+}
+
+impl Deciding {
+    /// After a commit that has gone behind others: a new stretch, which began where the commit before it ended.
+    fn has_met(&mut self, met: bool) -> bool {
+        if met {
+            self.begun.clone_from(&self.last);
+            self.stretch += 1;
+        }
+        met
+    }
+
+    /// A commit that was refused was not made: what is written next may go where it could not.
+    fn is_refused(&mut self, error: &Error) {
+        if matches!(error, Error::Conflict { .. }) {
+            self.in_doubt = None;
+        }
+    }
+}
+
+impl Container {
+    /// Decides the next number: the version with this header, and with this session's logs as long as they are. Rank 0.
+    pub(super) fn decide(
+        &mut self,
+        base: &Base,
+        header: &[u8],
+        gathered: Vec<Message>,
+        durable: bool,
+    ) -> Result<(u64, bool)> {
+        let failed = |error| versions::of_history(&base.path, error);
+        let mut lengths = Vec::with_capacity(gathered.len());
+        if self.own.is_some() {
+            for message in gathered {
+                let [meta, data] =
+                    <[u64; 2]>::try_from(message.to_u64s()).map_err(|_| Error::Garbled)?;
+                lengths.push((meta, data));
+            }
+        }
+        let mut deciding = match self.deciding.take() {
+            Some(deciding) => deciding,
+            None => self.begin_deciding(base)?,
+        };
+        if self.redefined
+            && facts::without_records(header).0 != facts::without_records(&self.committed).0
+        {
+            self.deciding = Some(deciding);
+            let why = "another writer has changed its definitions since it was opened, so that they cannot be \
+                       changed here; open it again";
+            return Err(broken(&base.path, why));
+        }
+        let state = self.view.state();
+        let before = deciding.last.clone();
+        let own = self.own.as_ref().map(|own| rebase::Own {
+            session: &own.session,
+            before: &before,
+            now: &lengths,
+        });
+        let mut met = false;
+        let mut behind = Behind::new(rebase::Writer {
+            store: &self.store,
+            pool: &self.pool,
+            path: &base.path,
+            header: state.header(),
+            sessions: &self.sessions,
+            own,
+            stretch: deciding.stretch,
+            ours_wins: base.hints.on_conflict == OnConflict::Ours,
+            durable,
+            budget: base.hints.index_memory,
+        });
+        // One that may have been made is made, so that nobody takes it for somebody else's.
+        if let Some(attempt) = &deciding.in_doubt {
+            let made = deciding.history.commit(attempt.clone(), &mut behind);
+            match made {
+                Ok(number) => {
+                    (deciding.base, deciding.in_doubt) = (number, None);
+                    met = deciding.has_met(behind.begin_again());
+                }
+                Err(error) => {
+                    let error = behind.failure.take().unwrap_or_else(|| failed(error));
+                    drop(behind);
+                    drop(state);
+                    deciding.is_refused(&error);
+                    self.deciding = Some(deciding);
+                    return Err(error);
+                }
+            }
+        }
+        let items = self.news(&deciding, header, &lengths);
+        let mut attempt = Attempt::new(Branch::main(), deciding.base).items(items);
+        attempt = attempt.durable(durable).time(now());
+        if self.replaced.is_some() {
+            attempt = attempt.whole();
+        }
+        deciding.in_doubt = Some(attempt.clone());
+        let own = lengths.iter().fold((0u64, 0u64), |(data, metadata), (meta, payload)| {
+            (data.saturating_add(*payload), metadata.saturating_add(*meta))
+        });
+        let bytes =
+            (deciding.bytes.0.saturating_add(own.0), deciding.bytes.1.saturating_add(own.1));
+        let telling = Telling { header, bytes, first: self.first, durable, known: self.named };
+        let how = (attempt, &mut behind as &mut dyn Rebase);
+        let made = publish(&self.store, &base.path, &deciding.history, how, telling);
+        let made = made.map_err(|error| behind.failure.take().unwrap_or(error));
+        let redefined = behind.redefined;
+        let met_now = behind.begin_again();
+        drop(behind);
+        drop(state);
+        let made = match made {
+            Ok(number) => {
+                (deciding.base, deciding.in_doubt) = (number, None);
+                deciding.is_known |= self.own.is_some();
+                met |= deciding.has_met(met_now);
+                deciding.last = lengths;
+                self.after(base, &mut deciding, number, met).map(|()| (number, redefined))
+            }
+            Err(error) => {
+                deciding.is_refused(&error);
+                Err(error)
+            }
+        };
+        // Also after a failure: what was committed is known to have been.
+        self.deciding = Some(deciding);
+        made
+    }
+
+    /// What is to be done when a version was committed: sees to what others have written, if it has `met` them, and to what it replaces. Rank 0.
+    fn after(
+        &mut self,
+        base: &Base,
+        deciding: &mut Deciding,
+        number: u64,
+        met: bool,
+    ) -> Result<()> {
+        deciding.unseen |= met;
+        if deciding.unseen {
+            let Found { manifest, .. } = find(&self.store, &base.path, Some(number))?;
+            deciding.bytes = self.bytes_of_others(&manifest.sessions);
+            self.others = Some(manifest);
+            deciding.unseen = false;
+        }
+        let Some(replaced) = &self.replaced else { return Ok(()) };
+        if Mark::require(&*self.store, &base.path)?.format() == Format::One {
+            // Now that there is a version, this is what it becomes one of.
+            Mark::write(&*self.store, &base.path)?;
+        }
+        for old in replaced {
+            // What was replaced is garbage now, in the way of nothing.
+            let _ = self.store.remove(old);
+        }
+        Ok(())
+    }
+
+    /// Bytes of payload and metadata in the logs of sessions that are not this one's.
+    fn bytes_of_others(&self, sessions: &[Session]) -> (u64, u64) {
+        let own = self.own.as_ref().map(|own| own.session.identity);
+        let others = sessions.iter().filter(|session| Some(session.identity) != own);
+        let logs = others.flat_map(|session| &session.logs);
+        logs.fold((0, 0), |(data, metadata): (u64, u64), part| {
+            (data.saturating_add(part.data_len), metadata.saturating_add(part.meta_len))
+        })
+    }
+
+    /// Sees what other writers have committed, behind which this one's last commit went. Gives how many records there are. Nobody may be reading.
+    pub(super) fn take_in_others(&mut self, base: &Base) -> Result<Option<u64>> {
+        let Some(Manifest { header, mut sessions, .. }) = self.others.take() else {
+            return Ok(None);
+        };
+        if let Some(own) = &mut self.own
+            && let Some(mine) = sessions.iter().position(|s| s.identity == own.session.identity)
+        {
+            let mine = sessions.remove(mine);
+            for (part, known) in own.session.logs.iter_mut().zip(mine.logs) {
+                part.cuts = known.cuts;
+            }
+        }
+        let own = self.own.iter().map(|own| &own.session);
+        self.places = places(sessions.iter().chain(own));
+        self.sessions = sessions;
+        self.share = None;
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
+        self.view.change().index = Index::new(base.hints.index_memory as usize);
+        let (_, records) = facts::without_records(&header);
+        Ok(Some(records))
+    }
+
+    /// What is needed to commit to what this one builds on.
+    fn begin_deciding(&self, base: &Base) -> Result<Deciding> {
+        let trust = Trust::new(&self.store, &base.path, self.replaced.is_some())?;
+        let trust = trust.up_to(self.next.saturating_sub(1));
+        let history = history(&self.store, &base.path, new_writer());
+        Ok(Deciding {
+            history: history.witnessed(Arc::new(trust)),
+            base: self.next.saturating_sub(1),
+            in_doubt: None,
+            begun: Vec::new(),
+            last: Vec::new(),
+            is_known: false,
+            stretch: 0,
+            unseen: false,
+            bytes: self.bytes_of_others(&self.sessions),
+        })
+    }
+
+    /// What is new since the version that the next one builds on.
+    fn news(&self, deciding: &Deciding, header: &[u8], lengths: &[(u64, u64)]) -> Vec<Item> {
+        let (definitions, records) = facts::without_records(header);
+        let (before, records_before) = facts::without_records(&self.committed);
+        let mut items = Vec::new();
+        let begins = self.committed.is_empty();
+        if definitions != before || begins {
+            items.push(facts::definitions(definitions));
+        }
+        if records != records_before || begins {
+            items.push(facts::records(records));
+        }
+        if begins && self.replaced.is_some() && deciding.base > 0 {
+            // What was replaced cannot be opened any more.
+            let last = deciding.base.to_be_bytes().to_vec();
+            items.push(Item::fact(spaces::EXPIRED, &1u64.to_be_bytes(), Some(last)));
+        }
+        if let Some(own) = &self.own {
+            if !deciding.is_known {
+                items.push(own.session.fact());
+            }
+            let begun = |log: usize| deciding.begun.get(log).copied().unwrap_or_default();
+            let ends = (0..).zip(lengths).filter(|(log, now)| begun(*log as usize) != **now);
+            let ends: Vec<(u32, u64, u64)> =
+                ends.map(|(log, (meta, data))| (log, *meta, *data)).collect();
+            if !ends.is_empty() {
+                let (identity, ordinal) = (own.session.identity, deciding.stretch);
+                items.push(Stretch { identity, ordinal, place: None, ends }.fact());
+            }
+        }
+        items
+    }
+}
+
+impl Container {
+    /// Waits until what earlier sessions wrote is safe: a close does not wait for the disk, but
+    /// a durable version promises all of its logs. Each rank has a share of the files.
+    pub(super) fn settle(&self, base: &Base) -> Result<()> {
+        let mut paths = Vec::new();
+        for session in &self.sessions {
+            // What came up to a version that waited for the disk is safe.
+            let parts = session.logs.iter();
+            let newer =
+                parts.filter(|part| part.cuts.last().is_some_and(|cut| cut.number > self.safe));
+            let mut files: Vec<u32> = newer.map(|part| part.file).collect();
+            files.sort_unstable();
+            files.dedup();
+            for file in files {
+                paths.push(meta_path(&base.path, session, file));
+                paths.push(data_path(&base.path, session, file));
+            }
+        }
+        for path in paths.iter().skip(base.comm.rank()).step_by(base.comm.size()) {
+            self.store.open(path, Access::ReadWrite)?.sync()?;
+        }
+        Ok(())
+    }
+}
