@@ -246,7 +246,10 @@ impl Session {
         let odd = || odd(format!("log {log} of session {} does not grow", self.stem));
         let index = log as usize;
         // Logs of a rank each are made in order.
-        let follows = |last: &LogPart| (last.rank + 1, last.file + 1, last.lanes) == (log, log, 1);
+        let follows = |last: &LogPart| {
+            let next = (last.rank.checked_add(1), last.file.checked_add(1), last.lanes);
+            next == (Some(log), Some(log), 1)
+        };
         if self.logs.len() == index && self.logs.last().is_none_or(follows) {
             self.logs.push(LogPart::new(log, log, 0, 1));
         }
@@ -282,5 +285,66 @@ impl Session {
             ends,
         };
         (0..).zip(all).map(stretch).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> Manifest {
+        let cut = |end, number| Cut { end, number, over: number };
+        let part = |rank: u32, lanes: u32, cuts: &[Cut]| LogPart {
+            meta_len: cuts.last().map_or(0, |cut| cut.end),
+            data_len: 1000 + u64::from(rank),
+            cuts: cuts.to_vec(),
+            ..LogPart::new(rank, rank / lanes, rank % lanes, lanes)
+        };
+        let session = |began, identity, logs| Session {
+            stem: inside::session_stem(began, identity),
+            identity,
+            revision: 0,
+            meta_block: 1 << 16,
+            data_block: 1 << 23,
+            logs,
+        };
+        // The second session's commit came between two of the first's.
+        let alone = (0..3).map(|rank| part(rank, 1, &[cut(100, 2), cut(250, 4)])).collect();
+        let shared = (0..4).map(|rank| part(rank, 2, &[cut(70, 3)])).collect();
+        let header = b"CDF\x05\0\0\0\0\0\0\0\x09rest".to_vec();
+        Manifest { version: 4, header, sessions: vec![session(2, 7, alone), session(3, 8, shared)] }
+    }
+
+    #[test]
+    fn a_version_comes_back_from_its_facts() {
+        let manifest = manifest();
+        assert_eq!(Manifest::from_facts(4, &manifest.facts()), Ok(manifest));
+    }
+
+    #[test]
+    fn facts_that_make_no_sense_are_refused_and_none_is_a_panic() {
+        let facts = manifest().facts();
+        // A rank behind which no number is, and a log behind the last.
+        let mut odd = manifest().sessions.remove(1);
+        odd.logs.iter_mut().for_each(|part| (part.rank, part.file) = (u32::MAX, u32::MAX));
+        let stretch = Stretch { identity: 8, ordinal: 0, place: None, ends: vec![(4, 9, 9)] };
+        let mut hostile = facts.clone();
+        hostile.extend([odd.fact(), stretch.fact()]);
+        Manifest::from_facts(4, &hostile).expect_err("there are four logs");
+        for (i, fact) in facts.iter().enumerate() {
+            let value = fact.value.clone().unwrap_or_default();
+            for at in 0..value.len() {
+                for byte in [0, 1, 0x7f, 0x80, 0xff] {
+                    let mut changed = facts.clone();
+                    let mut value = value.clone();
+                    value[at] = byte;
+                    changed[i].value = Some(value);
+                    let _ = Manifest::from_facts(4, &changed);
+                    changed[i].value =
+                        Some(changed[i].value.take().unwrap_or_default()[..at].to_vec());
+                    let _ = Manifest::from_facts(4, &changed);
+                }
+            }
+        }
     }
 }
