@@ -16,6 +16,9 @@ use crate::error::{Error, Result};
 use crate::hints::OnConflict;
 use crate::log::Index;
 
+/// Numbers in a row that can have been lost: more were never decided.
+const MOST_LOST: u64 = 1 << 12;
+
 /// What rank 0 knows of commits.
 #[derive(Debug)]
 pub(super) struct Deciding {
@@ -222,6 +225,15 @@ impl Container {
 
     /// What is needed to commit to what this one builds on.
     fn begin_deciding(&self, base: &Base) -> Result<Deciding> {
+        let top = self.next.saturating_sub(1);
+        if self.replaced.is_none() && top.saturating_sub(self.version) > MOST_LOST {
+            let why = format!(
+                "version {top} is said to have been committed, and the newest that is there is {}; `esker recover` makes \
+                 a version of what can be read",
+                self.version
+            );
+            return Err(broken(&base.path, why));
+        }
         let trust = Trust::new(&self.store, &base.path, self.replaced.is_some())?;
         let trust = trust.up_to(self.next.saturating_sub(1));
         let history = history(&self.store, &base.path, new_writer());

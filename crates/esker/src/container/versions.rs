@@ -130,10 +130,14 @@ impl Shelf {
 
     /// The highest number that there is by its name, without asking for a list where numbers have no gaps.
     fn newest(&self) -> Result<u64> {
-        let by_list = self.format == Format::One || !self.promises.are_there()?;
+        let highest = self.promises.highest();
+        // What is promised need not be there.
+        let by_list = self.format == Format::One
+            || !self.promises.are_there()?
+            || (highest > 0 && !self.store.exists(&self.path.join(self.name_of(highest)))?);
         let listed = match by_list {
             true => self.listed()?.first().copied().unwrap_or(0),
-            false => self.promises.highest(),
+            false => highest,
         };
         match self.format {
             Format::One => Ok(listed),
@@ -312,7 +316,14 @@ fn newest(store: &Arc<dyn Store>, path: &Path, last: bool) -> Result<Option<Foun
     };
     let unlisted = (newest.saturating_add(1)..=highest).rev().take(MOST_UNLISTED as usize);
     let mut passed = Vec::new();
-    for version in unlisted.chain((lowest..=newest).rev()) {
+    // Of numbers that are neither there nor promised nobody could count all.
+    let near = (lowest..=newest).rev().take(MOST_UNLISTED as usize);
+    let far = match newest.saturating_sub(lowest) < MOST_UNLISTED {
+        true => Vec::new(),
+        false => shelf.listed()?,
+    };
+    let far = far.into_iter().filter(|version| newest.saturating_sub(*version) >= MOST_UNLISTED);
+    for version in unlisted.chain(near).chain(far) {
         let is_listed = version <= newest;
         let slot = shelf.promises.of(version)?;
         let what = match shelf.read(version, &slot)? {

@@ -647,3 +647,27 @@ fn a_directory_that_is_linked_to_is_a_container_and_links_in_it_are_not_followed
     }
     assert_eq!(read(&path).unwrap(), [1, 2]);
 }
+
+#[test]
+fn a_promise_of_a_version_that_nobody_can_count_to_lets_nobody_wait() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.esk");
+    let mut define = Dataset::create(&path, CreateOptions::new().layout(Layout::Log)).unwrap();
+    let x = define.add_dim("x", DimLen::Fixed(2)).unwrap();
+    define.add_var("v", ExternalType::Int, &[x]).unwrap();
+    let mut ds = define.enddef().unwrap();
+    ds.put(VarId(0), &Selection::all(), &[1, 2]).unwrap();
+    ds.close().unwrap();
+    let version = 1_000_000_000;
+    let (manifest, header, data, metadata) = (0, 0, 0, 0);
+    let promise = Promise { version, first: 1, durable: false, manifest, header, data, metadata };
+    let file = LocalStore.open(&path.join("promises"), Access::ReadWrite).unwrap();
+    file.write_at(Promise::offset(version), &promise.encode()).unwrap();
+    let ds = Dataset::open(&path).unwrap();
+    assert_eq!(ds.get::<i32>(VarId(0), &Selection::all()).unwrap(), [1, 2]);
+    assert!(ds.notes()[0].contains("version 1000000000"), "{:?}", ds.notes());
+    let mut ds = Dataset::open_with(&path, OpenOptions::new().writable(true)).unwrap();
+    ds.put(VarId(0), &Selection::element(&[0]), &[3]).unwrap();
+    let error = ds.sync().unwrap_err().to_string();
+    assert!(error.contains("is said to have been committed"), "{error}");
+}
