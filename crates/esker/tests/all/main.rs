@@ -18,6 +18,7 @@ mod kill;
 mod killed_ranks;
 mod lists;
 mod log_reads;
+mod log_sections;
 mod long_reads;
 mod many;
 mod model;
