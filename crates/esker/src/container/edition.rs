@@ -116,6 +116,11 @@ impl Edition {
         }
     }
 
+    /// All sections of its logs; `None` where nobody knows but the logs.
+    pub(crate) fn all_sections(&self) -> Result<Option<Vec<Section>>> {
+        self.sections(0..u64::MAX, 0..u64::MAX)
+    }
+
     /// The sections of logs that may touch these records of these variables, those that lie under others first; `None` where
     /// nobody knows but the logs.
     pub(super) fn sections(

@@ -9,6 +9,7 @@
 
 mod facts;
 mod fault;
+mod listed;
 mod lost;
 mod read;
 mod rewrite;
@@ -96,6 +97,12 @@ pub fn examine(
             examination.payload += read.bytes;
             examination.faults.extend(read.faults);
         }
+    }
+    // What is damaged is told already, and may lie where something else is missed.
+    if examination.faults.is_empty()
+        && let Some(sections) = edition.all_sections()?
+    {
+        examination.faults = listed::unlisted(&pool, path, &manifest, sections)?;
     }
     Ok(examination)
 }
