@@ -37,6 +37,7 @@ mod sparse;
 mod strides;
 mod subfiles;
 mod subfiles_power;
+mod two_jobs;
 mod writers;
 mod young;
 
