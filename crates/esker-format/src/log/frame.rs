@@ -616,11 +616,9 @@ mod tests {
         let len = bytes.len();
         bytes.extend(FrameWriter::known([&definition]));
         let frames: Vec<Frame> = Frames::new(&bytes, 0, 120).map(Result::unwrap).collect();
-        assert_eq!(frames[0].footprints, [definition.clone()]);
-        assert_eq!(
-            (frames[1].kind, &frames[1].footprints[..]),
-            (FrameKind::Known, &[definition.clone()][..])
-        );
+        assert_eq!(frames[0].footprints, std::slice::from_ref(&definition));
+        assert_eq!(frames[1].kind, FrameKind::Known);
+        assert_eq!(frames[1].footprints, std::slice::from_ref(&definition));
         let place = definition.place.start as usize..definition.place.end as usize;
         assert_eq!(Footprint::decode(&bytes[place.clone()], 15), Some(footprint));
         assert_eq!(definition.sum, crc32c::crc32c(&bytes[place]));
