@@ -63,13 +63,13 @@ static const uint64_t no_record = UINT64_MAX;
 
 static size_t size_of(int type) { return type == DOUBLE || type == INT64 ? 8 : type == USHORT ? 2 : 4; }
 
-/* What a type is in MPI. */
+/* What a type is in MPI, by the names that PnetCDF knows. */
 static inline MPI_Datatype mpi_type(int type)
 {
     return type == DOUBLE  ? MPI_DOUBLE
            : type == FLOAT ? MPI_FLOAT
-           : type == INT64 ? MPI_INT64_T
-           : type == USHORT ? MPI_UINT16_T
+           : type == INT64 ? MPI_LONG_LONG
+           : type == USHORT ? MPI_UNSIGNED_SHORT
                             : MPI_INT;
 }
 

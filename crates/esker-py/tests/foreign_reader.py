@@ -18,6 +18,8 @@ PIECE = 16 << 10
 #: Facts of a dataset.
 DEFINITIONS, RECORDS, SESSION, STRETCH = 16, 17, 18, 19
 EXPIRED = 3
+#: The object that sections of logs are data of.
+SECTIONS = 0
 #: Types of the classic format, by their codes, and what is where nothing was written.
 TYPES = {1: ">i1", 2: "S1", 3: ">i2", 4: ">i4", 5: ">f4", 6: ">f8", 7: ">u1", 8: ">u2", 9: ">u4", 10: ">i8", 11: ">u8"}
 FILLS = {
@@ -89,6 +91,8 @@ class Item:
     space: int | None  # None for data
     name: bytes
     value: bytes | None
+    #: Of data: the object, its records and its elements.
+    box: tuple[int, range, range] | None = None
 
 
 def items(name, body):
@@ -101,15 +105,15 @@ def items(name, body):
             raise Damaged(f"{name}: an item with flags {flags:#x}")
         number += rest.zigzag()
         over = number - rest.number()
+        space, key, box = None, b"", None
         if flags & 1:
             object_, record = object_ + rest.zigzag(), record + rest.zigzag()
-            if flags & 4:
-                rest.number(), rest.number()
+            count, step = (rest.number(), rest.number()) if flags & 4 else (1, 1)
             first, span = first + rest.zigzag(), span + rest.zigzag()
-            space, key = None, b"%d/%d/%d" % (object_, record, first)
+            box = (object_, range(record, record + count * step, step), range(first, first + span))
         else:
             space, key = rest.byte(), rest.text()
-        found.append(Item(number, over, space, key, None if flags & 2 else rest.text()))
+        found.append(Item(number, over, space, key, None if flags & 2 else rest.text(), box))
     return found
 
 
@@ -266,7 +270,8 @@ def header(name, data):
 class Entry:
     variable: int
     records: range
-    places: np.ndarray  # elements of a record, in the order of the payload
+    first: int
+    footprint: int  # its number
     width: int
     little: bool
     filtered: bool
@@ -318,8 +323,8 @@ def footprint(name, data):
     return places
 
 
-def entries(name, data, identity, rank):
-    """The entries of a metadata log, each with the byte at which its frame ends."""
+def behind_head(name, data, identity, rank):
+    """Where the first frame of a metadata log is."""
     rest = Bytes(name, data)
     if rest.take(4) != b"ESKL" or rest.fixed(4) != 1:
         raise Damaged(f"{name}: not a log of format 1")
@@ -328,18 +333,44 @@ def entries(name, data, identity, rank):
     rest.fixed(4), rest.take(rest.fixed(4))
     if crc(data[: rest.at]) != rest.fixed(4):
         raise Damaged(f"{name}: the checksum of its head is another")
-    footprints = {}
+    return rest.at
+
+
+def frames(name, data, begin):
+    """The bodies of the frames from a byte on, each with the byte at which it ends."""
+    rest = Bytes(name, data)
+    rest.at = begin
     while rest:
-        begin = rest.at
+        at = rest.at
         magic, length, sum_ = rest.take(4), rest.fixed(4), rest.fixed(4)
-        if magic != b"ESKF" or crc(data[begin : begin + 12]) != rest.fixed(4):
-            raise Damaged(f"{name}: no frame at byte {begin}")
+        if magic != b"ESKF" or crc(data[at : at + 12]) != rest.fixed(4):
+            raise Damaged(f"{name}: no frame at byte {at}")
         body = rest.take(length)
         if crc(body) != sum_:
-            raise Damaged(f"{name}: the checksum of the frame at byte {begin} is another")
-        frame = Bytes(f"{name}, frame at byte {begin}", body)
-        if frame.byte() != 0:
-            raise Unknown(f"{frame.name}: another kind of frame")
+            raise Damaged(f"{name}: the checksum of the frame at byte {at} is another")
+        yield rest.at, Bytes(f"{name}, frame at byte {at}", body)
+
+
+def entries(name, data, begin):
+    """The entries from a byte of a metadata log on, each with the byte at which its frame ends, and the footprints that they refer to."""
+    footprints, found = {}, []
+    for end, frame in frames(name, data, begin):
+        kind = frame.byte()
+        if kind == 2:
+            # What entries before it refer to, though it was defined before they can be read from.
+            while frame:
+                number, at, length, elements, span, sum_ = (*(frame.number() for _ in range(5)), frame.fixed(4))
+                definition = data[at : at + length]
+                if at + length > end or crc(definition) != sum_:
+                    raise Damaged(f"{frame.name}: footprint {number} is not at byte {at}")
+                places = footprint(frame.name, definition)
+                if len(places) != elements or places.max() - places.min() + 1 != span:
+                    raise Damaged(f"{frame.name}: footprint {number} has other elements")
+                if not np.array_equal(footprints.setdefault(number, places), places):
+                    raise Damaged(f"{frame.name}: footprint {number} is another than that of its number")
+            continue
+        if kind != 0:
+            raise Unknown(f"{frame.name}: a frame of kind {kind}")
         at, new = frame.number(), frame.number()
         variable = epoch = record = first = 0
         while frame:
@@ -352,17 +383,22 @@ def entries(name, data, identity, rank):
             count, step = (frame.number(), frame.number()) if flags & 8 else (1, 1)
             first += frame.zigzag()
             if flags & 16:
-                footprints[new] = footprint(frame.name, frame.text())
-                places, new = footprints[new], new + 1
+                number = new
+                footprints[number] = footprint(frame.name, frame.text())
+                new += 1
             else:
-                places = footprints[new - frame.number()]
+                number = new - frame.number()
             size = frame.number()
             sums = [frame.fixed(4) for _ in range(-(-size // PIECE))]
             records = range(record, record + count * step, step)
             width, little, filtered = 1 << (flags & 3), bool(flags & 4), bool(flags & 32)
-            entry = Entry(variable, records, first + places, width, little, filtered, (at, size), sums, epoch)
-            yield rest.at, entry
+            entry = Entry(variable, records, first, number, width, little, filtered, (at, size), sums, epoch)
+            found.append((end, entry))
             at += size
+    missing = {entry.footprint for _, entry in found} - set(footprints)
+    if missing:
+        raise Damaged(f"{name}: footprints {sorted(missing)} are not in the frames from byte {begin} on")
+    return found, footprints
 
 
 def lane(data, block, lane, lanes):
@@ -407,6 +443,23 @@ def unfiltered(name, payload, text, dtype, elements):
 
 
 @dataclass
+class Section:
+    """Frames of a log that can be read without what is before them."""
+
+    log: int
+    begin: int
+    data_end: int
+    number: int  # of its first entry in the log
+    cuts: list[tuple[int, tuple[int, int]]]  # where they end, and over what they lie
+    records: range
+    variables: range
+
+    @property
+    def end(self):
+        return self.cuts[-1][0]
+
+
+@dataclass
 class Session:
     name: str
     identity: int
@@ -418,8 +471,8 @@ class Session:
 class Version:
     """A version of the dataset in a container."""
 
-    def __init__(self, container, facts, others):
-        self.container, self.facts, self.others = container, facts, others
+    def __init__(self, container, facts, data, others):
+        self.container, self.facts, self.data, self.others = container, facts, data, others
         where = f"{container.path}, definitions"
         self.header = header(where, self.only(DEFINITIONS))
         self.records = Bytes(where, self.only(RECORDS)).number()
@@ -467,36 +520,124 @@ class Version:
                 cuts[log].append((rest.number(), rest.number(), place))
         return cuts
 
-    def entries(self):
-        """All entries: what they lie over, the entry, and its data log; the last lies over all others."""
+    def sections(self, session):
+        """The sections of a session's logs."""
+        found = {}
+        for item in self.data:
+            _, records, variables = item.box
+            rest = Bytes(f"{self.container.path}, a section", item.value)
+            if rest.fixed(8, "big") != session.identity:
+                continue
+            log, begin, data_end, number = (rest.number() for _ in range(4))
+            cuts, end = [], begin
+            while rest:
+                end += rest.number()
+                came, over = rest.number(), rest.number()
+                cuts.append((end, (over, came) if came else (item.over, item.number)))
+            # The first of two with one beginning counts.
+            found.setdefault((log, begin), Section(log, begin, data_end, number, cuts, records, variables))
+        return [found[key] for key in sorted(found)]
+
+    def log(self, session, number):
+        """The name, the metadata and the payloads of a log, and where its frames begin; None if the version has none of it."""
+        cuts = self.cuts(session)[number]
+        if not cuts:
+            return None
+        rank, file, lane_, lanes = session.logs[number]
+        revision = f".{session.revision}" if session.revision else ""
+        meta, data = (
+            self.container.segment(f"{session.name}.{file}{which}", block, lane_, lanes, cuts[-1][end])
+            for which, block, end in ((f"{revision}.meta", session.blocks[0], 0), (".data", session.blocks[1], 1))
+        )
+        name = f"{session.name}.{file}{revision}.meta"
+        return name, meta, data, behind_head(name, meta, session.identity, rank)
+
+    def require_known(self):
         if self.others:
             raise Unknown(f"{self.container.path}: {self.others}: values may be where this reader does not look")
+
+    def entries(self):
+        """All entries: what they lie over, the entry, its elements and its data log; the last lies over all others."""
+        self.require_known()
         found = []
         for session in self.sessions():
-            revision = f".{session.revision}" if session.revision else ""
-            for (rank, file, number, lanes), cuts in zip(session.logs, self.cuts(session)):
+            for number, cuts in enumerate(self.cuts(session)):
                 if not cuts:
                     continue
-                meta, data = (
-                    self.container.segment(f"{session.name}.{file}{which}", block, number, lanes, cuts[-1][end])
-                    for which, block, end in ((f"{revision}.meta", session.blocks[0], 0), (".data", session.blocks[1], 1))
-                )
-                name = f"{session.name}.{file}{revision}.meta"
-                for sequence, (end, entry) in enumerate(entries(name, meta, session.identity, rank)):
+                name, meta, data, begin = self.log(session, number)
+                those, footprints = entries(name, meta, begin)
+                for sequence, (end, entry) in enumerate(those):
                     place = next(place for cut, _, place in cuts if end <= cut)
-                    found.append(((place, entry.epoch, rank, sequence), entry, data))
-        return sorted(found, key=lambda triple: triple[0])
+                    key = (place, entry.epoch, session.logs[number][0], sequence)
+                    found.append((key, entry, entry.first + footprints[entry.footprint], data))
+        return sorted(found, key=lambda one: one[0])
+
+    def entries_of_sections(self, variable, records):
+        """The same, of those sections alone that may have these records of a variable; other entries may be among them."""
+        self.require_known()
+        found = []
+        for session in self.sessions():
+            for section in self.sections(session):
+                meets = section.records.start < records.stop and records.start < section.records.stop
+                if variable not in section.variables or not meets:
+                    continue
+                name, meta, data, begin = self.log(session, section.log)
+                those, footprints = entries(name, meta[: section.end], section.begin or begin)
+                for sequence, (end, entry) in enumerate(those):
+                    if entry.variable not in section.variables or not set(entry.records) <= set(section.records):
+                        raise Damaged(f"{name}: an entry that the section at {section.begin} does not tell of")
+                    if sum(entry.payload) > section.data_end:
+                        raise Damaged(f"{name}: a payload behind the end of the section at {section.begin}")
+                    place = next(place for cut, place in section.cuts if end <= cut)
+                    key = (place, entry.epoch, session.logs[section.log][0], section.number + sequence)
+                    found.append((key, entry, entry.first + footprints[entry.footprint], data))
+        return sorted(found, key=lambda one: one[0])
+
+    def are_whole(self):
+        """Whether the sections of each log follow each other without a gap, to the end of what the version has of it."""
+        for session in self.sessions():
+            of_logs = {}
+            for section in self.sections(session):
+                of_logs.setdefault(section.log, []).append(section)
+            for number, cuts in enumerate(self.cuts(session)):
+                if not cuts:
+                    continue
+                _, meta, _, begin = self.log(session, number)
+                for section in of_logs.get(number, []):
+                    if (section.begin or begin) != begin:
+                        return False
+                    begin = section.end
+                if begin != len(meta):
+                    return False
+        return True
 
     def read(self, name):
-        """All values of a variable."""
-        number = self.variables().index(name)
-        variable = self.header.variables[number]
+        """All values of a variable, from all that was ever written."""
+        values, rows = self.blank(name)
+        self.lay(name, rows, self.entries())
+        return values
+
+    def read_by_sections(self, name, record=None):
+        """The same from sections that may have it; or one record of it."""
+        values, rows = self.blank(name)
+        records = range(len(rows)) if record is None else range(record, record + 1)
+        self.lay(name, rows, self.entries_of_sections(self.variables().index(name), records))
+        return values if record is None else values[record]
+
+    def blank(self, name):
+        """A variable in which nothing was written, and as records in a row."""
+        variable = self.header.variables[self.variables().index(name)]
         shape, dtype = self.shape(variable), np.dtype(TYPES[variable.type])
         fill = variable.attributes.get("_FillValue", np.array([FILLS[variable.type]], dtype))[0]
         values = np.full(shape, fill, dtype)
         inner = int(np.prod(shape[1:] if self.is_record(variable) else shape))
-        rows = values.reshape(self.records if self.is_record(variable) else 1, inner)
-        for _, entry, data in self.entries():
+        return values, values.reshape(self.records if self.is_record(variable) else 1, inner)
+
+    def lay(self, name, rows, found):
+        """Lays entries of a variable over each other."""
+        number = self.variables().index(name)
+        variable, dtype = self.header.variables[number], rows.dtype
+        for _, entry, places, data in found:
             if entry.variable != number:
                 continue
             at, size = entry.payload
@@ -505,7 +646,7 @@ class Version:
             pieces = [payload[begin : begin + PIECE] for begin in range(0, size, PIECE)]
             if len(payload) != size or [crc(piece) for piece in pieces] != entry.sums:
                 raise Damaged(f"{where}: its checksum is another")
-            elements = len(entry.records) * len(entry.places)
+            elements = len(entry.records) * len(places)
             if entry.filtered:
                 text = variable.attributes["__filters"].tobytes().decode()
                 given = unfiltered(where, payload, text, dtype, elements)
@@ -513,12 +654,11 @@ class Version:
                 if size != elements * entry.width or entry.width != dtype.itemsize:
                     raise Damaged(f"{where}: {size} bytes for {elements} elements")
                 given = np.frombuffer(payload, dtype.newbyteorder("<" if entry.little else ">"))
-            given = given.reshape(len(entry.records), len(entry.places))
+            given = given.reshape(len(entry.records), len(places))
             for row, record in zip(given, entry.records):
                 # A record that a commit did not count is no record of this version.
                 if record < len(rows):
-                    rows[record, entry.places] = row
-        return values
+                    rows[record, places] = row
 
 
 class Container:
@@ -575,19 +715,23 @@ class Container:
             raise Damaged(f"{self.path}: the decision on {found.number} is not the one that was promised")
         if found.parent and self.decision(found.parent[1], found.parent[0]).sum != found.parent[2]:
             raise Damaged(f"{self.path}: the parent of {found.number} is not the one that it was made for")
-        facts, others = {}, set()
+        facts, data, others = {}, [], set()
         parts = [run(self.path / "runs" / self.run_name(level), level) for level in found.levels]
         parts += [self.decision(before).items for before in reversed(found.tail)]
         for item in (item for part in [*parts, found.items] for item in part):
             if item.space is None:
-                others.add("it has data in its runs")
-            elif item.space >= 16 and item.space not in (DEFINITIONS, RECORDS, SESSION, STRETCH):
+                if item.box[0] == SECTIONS:
+                    data.append(item)
+                else:
+                    others.add(f"it has data of object {item.box[0]}")
+                continue
+            if item.space >= 16 and item.space not in (DEFINITIONS, RECORDS, SESSION, STRETCH):
                 others.add(f"it has facts of space {item.space}")
             if item.value is None:
                 facts.pop((item.space, item.name), None)
             else:
                 facts[item.space, item.name] = item
-        return Version(self, facts, sorted(others))
+        return Version(self, facts, data, sorted(others))
 
     def versions(self):
         """The numbers that can be opened, with their decisions."""

@@ -60,6 +60,7 @@ def same(path, model):
     for number in sorted(model.committed):
         assert promises[number]["decision"] == container.decision(number).sum
         version, expected = container.version(number), model.committed[number]
+        assert not version.data or version.are_whole(), f"version {number}"
         with esker.open(f"{path}@{number}") as ds:
             assert sorted(version.variables()) == sorted(expected) == sorted(ds.variables)
             for name, array in expected.items():
@@ -67,6 +68,12 @@ def same(path, model):
                 assert read.dtype.newbyteorder("=") == ds[name].dtype, name
                 np.testing.assert_array_equal(read, array, err_msg=f"{name} of version {number}, beside the model")
                 np.testing.assert_array_equal(read, ds[name][...], err_msg=f"{name} of version {number}, beside Esker")
+                if version.data:
+                    np.testing.assert_array_equal(version.read_by_sections(name), array, err_msg=f"{name}, by sections")
+                    for record in range(0, len(array) if array.ndim > 1 else 0, 3):
+                        if version.is_record(version.header.variables[version.variables().index(name)]):
+                            one = version.read_by_sections(name, record)
+                            np.testing.assert_array_equal(one, array[record], err_msg=f"{name}[{record}], by sections")
 
 
 def values(rng, dtype, shape):
