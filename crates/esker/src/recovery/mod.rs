@@ -9,6 +9,7 @@
 
 mod facts;
 mod fault;
+mod listed;
 mod lost;
 mod read;
 mod rewrite;
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use esker_format::history::Branch;
-use esker_format::log::{Cut, Manifest, PromiseSlot, Session};
+use esker_format::log::{Cut, Manifest, PromiseSlot, Section, Session};
 use esker_format::{Header, NumRecs};
 use esker_history::{Attempt, Item, Key, Strict, spaces};
 use esker_store::{ReadPool, Store};
@@ -70,8 +71,9 @@ pub fn examine(
 ) -> Result<Examination> {
     let path = &store.resolve(path)?;
     let store = &store.enclosed(path)?;
-    let container::Found { manifest, first, notes, .. } = container::find(store, path, version)?;
-    let header = header_of(path, &manifest)?;
+    let container::Found { edition, first, notes, .. } = container::find(store, path, version)?;
+    let manifest = edition.manifest()?;
+    let header = header_of(path, &manifest.header)?;
     // As a reader wants it.
     crate::sound::require(path, &header)?;
     let logs = manifest.sessions.iter().flat_map(|session| &session.logs);
@@ -96,11 +98,17 @@ pub fn examine(
             examination.faults.extend(read.faults);
         }
     }
+    // What is damaged is told already, and may lie where something else is missed.
+    if examination.faults.is_empty()
+        && let Some(sections) = edition.all_sections()?
+    {
+        examination.faults = listed::unlisted(&pool, path, &manifest, sections)?;
+    }
     Ok(examination)
 }
 
-fn header_of(path: &Path, manifest: &Manifest) -> Result<Header> {
-    let decoded = Header::decode(&manifest.header, u64::MAX);
+fn header_of(path: &Path, bytes: &[u8]) -> Result<Header> {
+    let decoded = Header::decode(bytes, u64::MAX);
     decoded.map_err(|source| Error::Decode { path: path.to_path_buf(), source })
 }
 
@@ -202,7 +210,7 @@ pub fn recover_container(
     let Newest { manifest, number: newest, first } = newest_whole(&shelf, path)?;
     let mut lost = lost_versions(&shelf, manifest.version.saturating_add(1))?;
     let promises = promises_damaged(&**store, path, manifest.version)?;
-    let mut header = header_of(path, &manifest)?;
+    let mut header = header_of(path, &manifest.header)?;
     let pool = ReadPool::new(store.clone(), OPEN_FILES);
     let mut recovery = ContainerRecovery {
         found: manifest.version,
@@ -310,6 +318,7 @@ fn commit_whole(
     let history = container::history(store, path, container::new_writer());
     let history = history.witnessed(Arc::new(trust));
     let mut items = manifest.facts();
+    items.extend(manifest.whole_logs().iter().map(Section::item));
     if let Ok(Some(version)) = history.commit_of(&Branch::main(), found) {
         let facts = version.all_facts().unwrap_or_default();
         items.extend(facts.into_iter().filter(is_of_history));
@@ -356,12 +365,18 @@ fn newest_whole(shelf: &Shelf, path: &Path) -> Result<Newest> {
     let number = all.first().copied().unwrap_or(0).max(promises.highest());
     for version in &all {
         let slot = promises.of(*version)?;
-        if let Read::Whole(manifest) = shelf.read(*version, &slot)? {
+        if let Read::Whole(edition, _) = shelf.read(*version, &slot)? {
+            let manifest = match edition.manifest() {
+                Ok(manifest) => manifest.as_ref().clone(),
+                Err(error @ Error::Store(_)) => return Err(error),
+                // Something that it shares with others is damaged.
+                Err(_) => continue,
+            };
             let first = match slot {
                 PromiseSlot::Promise(promise) => promise.first,
                 _ => all.last().copied().unwrap_or(*version),
             };
-            return Ok(Newest { manifest: *manifest, number, first });
+            return Ok(Newest { manifest, number, first });
         }
     }
     let why = match all.is_empty() {
