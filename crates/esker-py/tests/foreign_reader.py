@@ -442,6 +442,11 @@ def unfiltered(name, payload, text, dtype, elements):
 # ---- container.md ----
 
 
+def inside(records, box):
+    """Whether all records are in a box, which may be that of all records that there can be."""
+    return box.start <= records[0] and records[-1] < box.stop
+
+
 @dataclass
 class Section:
     """Frames of a log that can be read without what is before them."""
@@ -584,7 +589,7 @@ class Version:
                 name, meta, data, begin = self.log(session, section.log)
                 those, footprints = entries(name, meta[: section.end], section.begin or begin)
                 for sequence, (end, entry) in enumerate(those):
-                    if entry.variable not in section.variables or not set(entry.records) <= set(section.records):
+                    if entry.variable not in section.variables or not inside(entry.records, section.records):
                         raise Damaged(f"{name}: an entry that the section at {section.begin} does not tell of")
                     if sum(entry.payload) > section.data_end:
                         raise Damaged(f"{name}: a payload behind the end of the section at {section.begin}")
