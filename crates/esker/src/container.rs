@@ -10,6 +10,7 @@
 //! What was committed is never rewritten. A session writes logs of its own, and commits by deciding the next
 //! number, which one of several writers can; the others go behind it, unless both have written the same.
 
+mod changes;
 mod deciding;
 mod distributed;
 mod edition;
@@ -44,6 +45,7 @@ use edition::Edition;
 use names::MARK;
 use seeing::Seen;
 
+pub use changes::Changes;
 pub(crate) use mark::{Format, Mark};
 pub use named::version_in_path;
 pub(crate) use names::{data_path, meta_path, own_names};

@@ -146,7 +146,7 @@ pub use burst::{RecoverOptions, Recovery, recover};
 pub use chunked::policy as owners;
 pub use chunked::{ChunkFault, ChunkFaultKind, Chunking, StoredChunk, TableBlock};
 
-pub use container::version_in_path;
+pub use container::{Changes, version_in_path};
 pub use dataset::Dataset;
 pub use decomposed::{Decomposition, DecompositionId, is_unmarked};
 pub use define::{Define, EnddefError};
