@@ -232,6 +232,10 @@ impl Handle {
         self.free(py, || self.shared.change(true, Dataset::sync))
     }
 
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        self.free(py, || self.shared.change(true, Dataset::commit))
+    }
+
     /// Moves what is in a burst buffer to the file, and writes what ranks have put alone. Collective.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         self.free(py, || self.shared.change(true, Dataset::flush))

@@ -385,6 +385,10 @@ class Dataset:
         """Waits until everything written is safe from power loss; in a container, makes a version. Collective."""
         self._handle.sync()
 
+    def commit(self) -> None:
+        """In a container, makes a version as :meth:`sync` does, without waiting for the disk. Collective."""
+        self._handle.commit()
+
     def flush(self) -> None:
         """Moves what is in a burst buffer to the file, and writes what ranks have put alone into chunks. Collective."""
         self._handle.flush()
