@@ -10,15 +10,19 @@
 //! What was committed is never rewritten. A session writes logs of its own, and commits by deciding the next
 //! number, which one of several writers can; the others go behind it, unless both have written the same.
 
+mod aborting;
 mod deciding;
 mod distributed;
 mod layout;
+mod listing;
 mod mark;
+mod messages;
 mod named;
 mod names;
 mod promises;
 mod rebase;
 mod sections;
+mod tags;
 mod versions;
 
 use std::collections::BTreeSet;
@@ -43,10 +47,15 @@ use deciding::Deciding;
 use distributed::Share;
 use names::MARK;
 
+pub(crate) use aborting::noted;
+pub use listing::{VersionFacts, VersionState, versions};
 pub(crate) use mark::{Format, Mark};
+pub(crate) use messages::say;
 pub use named::version_in_path;
 pub(crate) use names::{data_path, meta_path, own_names};
 pub(crate) use promises::{Promises, Trust};
+pub(crate) use tags::tags_in;
+pub use tags::{Tag, tag, tags, version_named};
 pub(crate) use versions::{
     Found, Glance, Read, Shelf, Telling, find, history, new_writer, now, promise_again, publish,
     read_all,
@@ -654,6 +663,7 @@ impl Container {
             let items = decode_items(items).map_err(|_| Error::Garbled)?;
             self.others = Some(Manifest::from_facts(version, &items).map_err(|_| Error::Garbled)?);
         }
+        base.message.set(None);
         self.replaced = None;
         self.named |= durable;
         (self.version, self.next) = (version, version.saturating_add(1));

@@ -105,7 +105,16 @@ fn forge(path: &Path, change: impl FnOnce(&mut Commit)) {
     fs::write(&name, &bytes).unwrap();
     let manifest = crc32c::crc32c(&bytes);
     let (header, data, metadata) = (0, 0, 0);
-    let promise = Promise { version: 2, first: 1, durable: true, manifest, header, data, metadata };
+    let promise = Promise {
+        version: 2,
+        first: 1,
+        durable: true,
+        names: false,
+        manifest,
+        header,
+        data,
+        metadata,
+    };
     let mut promises = fs::read(path.join("promises")).unwrap();
     let at = Promise::offset(2) as usize;
     promises[at..at + Promise::LEN as usize].copy_from_slice(&promise.encode());

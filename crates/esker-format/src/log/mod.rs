@@ -23,6 +23,7 @@
 //! assert_eq!(Footprint::decode(definition, 12), Some(block));
 //! ```
 
+mod aborted;
 mod facts;
 mod footprint;
 mod frame;
@@ -30,6 +31,7 @@ mod head;
 mod manifest;
 mod promise;
 
+pub use aborted::Aborted;
 pub use facts::{
     DEFINITIONS, RECORDS, SESSIONS, STRETCHES, Stretch, definitions, records, without_records,
 };

@@ -1,5 +1,6 @@
 //! How rank 0 decides the next number, behind what others have committed, and how all ranks see that then.
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use esker_comm::Message;
@@ -47,6 +48,24 @@ impl Deciding {
             self.stretch += 1;
         }
         met
+    }
+
+    /// How much of this session's logs was committed: metadata and data of each.
+    pub(super) fn committed(&self) -> Vec<(u64, u64)> {
+        match self.is_known {
+            true => self.last.clone(),
+            false => Vec::new(),
+        }
+    }
+
+    /// Whether something of this session was committed.
+    pub(super) fn knows_session(&self) -> bool {
+        self.is_known
+    }
+
+    /// Whether a commit may have been made, and nobody has said.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.in_doubt.is_some()
     }
 
     /// A commit that was refused was not made: what is written next may go where it could not.
@@ -127,7 +146,8 @@ impl Container {
         }
         let items = self.news(&deciding, header, &lengths);
         let mut attempt = Attempt::new(Branch::main(), deciding.base).items(items);
-        attempt = attempt.durable(durable).time(now());
+        let message = base.message.get().unwrap_or_else(|| base.hints.message.clone());
+        attempt = attempt.durable(durable).time(now()).message(&message);
         if self.replaced.is_some() {
             attempt = attempt.whole();
         }
@@ -226,13 +246,8 @@ impl Container {
     /// What is needed to commit to what this one builds on.
     fn begin_deciding(&self, base: &Base) -> Result<Deciding> {
         let top = self.next.saturating_sub(1);
-        if self.replaced.is_none() && top.saturating_sub(self.version) > MOST_LOST {
-            let why = format!(
-                "version {top} is said to have been committed, and the newest that is there is {}; `esker recover` makes \
-                 a version of what can be read",
-                self.version
-            );
-            return Err(broken(&base.path, why));
+        if self.replaced.is_none() {
+            require_countable(&base.path, self.version, top)?;
         }
         let trust = Trust::new(&self.store, &base.path, self.replaced.is_some())?;
         let trust = trust.up_to(self.next.saturating_sub(1));
@@ -284,24 +299,40 @@ impl Container {
     }
 }
 
+/// Fails if so much lies between the newest version that is there and the highest that was ever promised that nobody could count it.
+pub(super) fn require_countable(path: &Path, newest: u64, top: u64) -> Result<()> {
+    if top.saturating_sub(newest) <= MOST_LOST {
+        return Ok(());
+    }
+    let why = format!(
+        "version {top} is said to have been committed, and the newest that is there is {newest}; `esker recover` makes \
+         a version of what can be read"
+    );
+    Err(broken(path, why))
+}
+
+/// The logs of sessions that need not be safe: what came up to the version `safe`, which waited for the disk, is.
+pub(super) fn unsafe_logs(path: &Path, sessions: &[Session], safe: u64) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for session in sessions {
+        let parts = session.logs.iter();
+        let newer = parts.filter(|part| part.cuts.last().is_some_and(|cut| cut.number > safe));
+        let mut files: Vec<u32> = newer.map(|part| part.file).collect();
+        files.sort_unstable();
+        files.dedup();
+        for file in files {
+            paths.push(meta_path(path, session, file));
+            paths.push(data_path(path, session, file));
+        }
+    }
+    paths
+}
+
 impl Container {
     /// Waits until what earlier sessions wrote is safe: a close does not wait for the disk, but
     /// a durable version promises all of its logs. Each rank has a share of the files.
     pub(super) fn settle(&self, base: &Base) -> Result<()> {
-        let mut paths = Vec::new();
-        for session in &self.sessions {
-            // What came up to a version that waited for the disk is safe.
-            let parts = session.logs.iter();
-            let newer =
-                parts.filter(|part| part.cuts.last().is_some_and(|cut| cut.number > self.safe));
-            let mut files: Vec<u32> = newer.map(|part| part.file).collect();
-            files.sort_unstable();
-            files.dedup();
-            for file in files {
-                paths.push(meta_path(&base.path, session, file));
-                paths.push(data_path(&base.path, session, file));
-            }
-        }
+        let paths = unsafe_logs(&base.path, &self.sessions, self.safe);
         for path in paths.iter().skip(base.comm.rank()).step_by(base.comm.size()) {
             self.store.open(path, Access::ReadWrite)?.sync()?;
         }
