@@ -228,8 +228,9 @@ impl Handle {
         self.free(py, || self.shared.define(|_| Ok(())))
     }
 
-    fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        self.free(py, || self.shared.change(true, Dataset::sync))
+    #[pyo3(signature = (message=None))]
+    fn sync(&self, py: Python<'_>, message: Option<String>) -> PyResult<()> {
+        self.free(py, || self.shared.sync(message.as_deref()))
     }
 
     /// Moves what is in a burst buffer to the file, and writes what ranks have put alone. Collective.
@@ -263,8 +264,15 @@ impl Handle {
         Ok(Token::new(slf.unbind(), Work::Read(pending, shape)))
     }
 
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.free(py, || self.shared.close())
+    #[pyo3(signature = (message=None))]
+    fn close(&self, py: Python<'_>, message: Option<String>) -> PyResult<()> {
+        self.free(py, || self.shared.close(message.as_deref()))
+    }
+
+    /// Gives up what was not committed, together with all ranks or, where they cannot be waited for, alone.
+    fn abort(&self, py: Python<'_>, together: bool) -> PyResult<()> {
+        self.queue.take();
+        self.free(py, || self.shared.abort(together))
     }
 
     fn abandon(&self, py: Python<'_>) {
