@@ -352,7 +352,7 @@ pub(crate) fn tag(
 
 /// The number of the version that people call so.
 #[pyfunction]
-pub(crate) fn version_named(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<u64> {
+pub(crate) fn number_of_version(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<u64> {
     let number = py.detach(|| esker::version_named(&LocalStore, &path, name));
     number.map_err(|error| exception(py, &error))
 }

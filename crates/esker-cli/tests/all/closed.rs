@@ -190,12 +190,14 @@ fn no_command_leaves_a_container() {
         container(&inside, 7, true);
         trick(&inside, &outside);
         let (before, whole) = (snapshot(&outside), snapshot(&inside));
-        for command in COMMANDS {
+        let names: [&[&str]; 3] = [&["log", "{}"], &["tag", "{}"], &["tag", "{}", "v1"]];
+        for command in COMMANDS.into_iter().chain(names) {
             let run = run_on(command, &inside, &out);
             let what = format!("{name}: {command:?}: {:?}\n{}{}", run.code, run.out, run.err);
             // Of a manifest that names other logs, recovery finds the container's own; and what is
             // defined can be told without a look at values.
-            let reads_values = command[0] != "recover" && command != ["info", "{}"];
+            let reads_values =
+                !matches!(command[0], "recover" | "log" | "tag") && command != ["info", "{}"];
             let least = i32::from(reads_values);
             assert!(run.code.is_some_and(|code| (least..=2).contains(&code)), "{what}");
             assert!(!run.out.contains(&SECRET.to_string()), "{what}");
@@ -225,7 +227,14 @@ fn a_pipe_in_a_container_lets_nobody_wait() {
         fs::remove_file(path.join(name)).unwrap();
         let made = std::process::Command::new("mkfifo").arg(path.join(name)).status().unwrap();
         assert!(made.success());
-        for command in [&["dump", "{}"][..], &["check", "{}"], &["recover", "{}"]] {
+        let commands: [&[&str]; 5] = [
+            &["dump", "{}"],
+            &["check", "{}"],
+            &["log", "{}"],
+            &["tag", "{}", "v1"],
+            &["recover", "{}"],
+        ];
+        for command in commands {
             let run = run_on(command, &path, dir.path());
             assert!(
                 matches!(run.code, Some(1 | 2)),

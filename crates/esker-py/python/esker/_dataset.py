@@ -561,7 +561,7 @@ def open(
     """
     path = os.fsdecode(path)
     if isinstance(version, str):
-        version = _esker.version_named(path, version)
+        version = _esker.number_of_version(path, version)
     if mode == "a":
         mode = "r+" if os.path.exists(path) or _esker.is_dataset(path) else "w"
         if mode == "r+":

@@ -31,6 +31,9 @@ pub struct Tag {
     pub version: u64,
 }
 
+/// So many names are told to who has given a wrong one.
+const MOST_TOLD: usize = 5;
+
 /// What a tag may be called.
 const NAMES: &str =
     "a tag has 1 to 64 letters, digits, '_', '-' and '.', of which the first is a letter";
@@ -94,12 +97,13 @@ pub fn version_named(store: &dyn Store, container: &Path, name: &str) -> Result<
     // A tag that was lost with the newest version is told so.
     find(&store, &path, None)?;
     let hint = nearest::hint(name, tags.iter().map(|tag| &*tag.name));
-    let count = match tags.len() {
+    let names: Vec<&str> = tags.iter().map(|tag| &*tag.name).collect();
+    let there = match names.len() {
         0 => "it has no tags".to_string(),
-        1 => "it has one tag".to_string(),
+        few if few <= MOST_TOLD => format!("its tags are {}", names.join(", ")),
         many => format!("it has {many} tags"),
     };
-    Err(no(&format!("there is no tag of this name, {count}{hint}")))
+    Err(no(&format!("there is no tag of this name, {there}{hint}")))
 }
 
 /// Gives a version of the container at `path` (a number; by default the newest that is not there for a name alone) a name for ever, and makes everything that it

@@ -61,7 +61,7 @@ fn a_tag_names_a_version_for_ever() {
     for (asked, said) in [
         ("v2", "did you mean \"v1\""),
         ("NEWEST", "did you mean \"newest\""),
-        ("other", "there is no tag of this name, it has 2 tags"),
+        ("other", "there is no tag of this name, its tags are newest, v1"),
         ("", "versions are numbers and tags"),
         ("a b", "versions are numbers and tags"),
     ] {
