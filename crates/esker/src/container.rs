@@ -13,6 +13,7 @@
 mod aborting;
 mod deciding;
 mod distributed;
+mod edition;
 mod layout;
 mod listing;
 mod mark;
@@ -22,18 +23,16 @@ mod names;
 mod promises;
 mod rebase;
 mod sections;
+mod seeing;
 mod tags;
 mod versions;
 
-use std::collections::BTreeSet;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use esker_comm::{CommunicatorExt, Message};
-use esker_format::history::{decode_items, encode_items};
-use esker_format::log::{self as facts, Head, LogPart, Manifest, Session};
+use esker_format::log::{Head, LogPart, Session};
 use esker_format::{Header, Variable, inside};
 use esker_store::{Access, File, Lane, ReadPool, Store};
 
@@ -41,13 +40,15 @@ use crate::base::{Base, broadcast_parts, identity, joined, parts_of};
 use crate::bounded::CacheUse;
 use crate::error::{Error, Result};
 use crate::hints::{Hints, LogFiles};
-use crate::log::{FILTERS, Index, Lengths, LogDamage, LogSource, LogWriter, Memo, View};
+use crate::log::{FILTERS, Index, Lengths, LogDamage, LogWriter, Memo, Question, View};
 use crate::report::Report;
 use deciding::Deciding;
 use distributed::Share;
 use names::MARK;
+use seeing::Seen;
 
 pub(crate) use aborting::noted;
+pub(crate) use edition::Edition;
 pub use listing::{VersionFacts, VersionState, versions};
 pub(crate) use mark::{Format, Mark};
 pub(crate) use messages::say;
@@ -73,10 +74,10 @@ const OPEN_FILES: usize = 256;
 pub(crate) struct Container {
     /// The version that this one builds on; 0 before the first.
     version: u64,
-    /// The sessions of that version.
-    sessions: Vec<Session>,
-    /// The places of their stretches among each other: what lies over which, and came with which version.
-    places: Vec<(u64, u64)>,
+    /// What was committed and is read: that version, or the one that it was opened with, if only this one has committed since.
+    edition: Option<Arc<Edition>>,
+    /// Bytes of payload and metadata in the logs of the version that it was opened with.
+    bytes: (u64, u64),
     /// What this one writes.
     own: Option<Own>,
     /// Collective calls so far.
@@ -114,8 +115,8 @@ pub(crate) struct Container {
     replaced: Option<Vec<PathBuf>>,
     /// On rank 0, what is needed to commit.
     deciding: Option<Deciding>,
-    /// The version that was committed behind those of other writers, until it is taken in.
-    others: Option<Manifest>,
+    /// Whether the last commit went behind those of other writers, which are not taken in yet; and how many records there are then.
+    others: Option<u64>,
     /// Whether others have changed definitions since this was opened.
     redefined: bool,
 }
@@ -129,6 +130,8 @@ struct Own {
     committed: Lengths,
     /// How much of it all ranks may have seen.
     together: Lengths,
+    /// Whether others have committed between its commits.
+    met: bool,
 }
 
 /// How a rank's log stands, in numbers of which the largest is what counts for all.
@@ -140,20 +143,6 @@ pub(crate) struct Standing {
     pub(crate) unwritten: u64,
     /// Bytes of metadata that it has.
     pub(crate) metadata: u64,
-}
-
-/// Which logs the view's index has.
-#[derive(Debug, Default)]
-struct Seen {
-    committed: bool,
-    /// How many logs of the version the index has, which are its first.
-    added: usize,
-    /// The numbers of the session's logs.
-    logs: Option<Range<usize>>,
-    /// How much of this rank's log was seen.
-    lengths: Lengths,
-    /// When the other ranks' logs were read.
-    together: u64,
 }
 
 /// Whether there is a container of this name.
@@ -202,7 +191,7 @@ impl Container {
         })?;
         let (version, replaced) = found.unwrap_or_default();
         let version = base.comm.max_u64(version)?;
-        let mut container = Container::new(base, header, version, Vec::new());
+        let mut container = Container::new(base, header, version, None);
         container.replaced = replaced;
         container.first = 0;
         Ok(container)
@@ -219,35 +208,35 @@ impl Container {
                            format 2 of it";
                 return Err(broken(&base.path, why));
             }
-            let numbers = [found.manifest.version, found.next, found.first, found.safe];
+            let Found { version, next, first, safe, bytes: (data, metadata), .. } = found;
+            let is_old = found.edition.format() == Format::One;
+            let numbers = [version, next, first, safe, data, metadata, is_old.into()];
             let (notes, numbers) = (found.notes.join("\n"), Message::from_u64s(&numbers));
-            let items = encode_items(&found.manifest.facts());
-            let tell = joined(&[&items[..], &numbers[..], notes.as_bytes()]);
+            let tell = joined(&[&found.header[..], &numbers[..], notes.as_bytes()]);
             Ok((found, tell))
         })?;
-        let (manifest, [next, first, safe], notes) = match root {
-            Some(Found { manifest, next, first, safe, notes }) => {
-                (manifest, [next, first, safe], notes)
-            }
-            None => {
-                let [items, numbers, notes] =
-                    <[Vec<u8>; 3]>::try_from(parts_of(&told)?).map_err(|_| Error::Garbled)?;
-                let items = decode_items(&items).map_err(|_| Error::Garbled)?;
-                let numbers = <[u64; 4]>::try_from(Message::from(numbers).to_u64s());
-                let [version, rest @ ..] = numbers.map_err(|_| Error::Garbled)?;
-                let manifest = Manifest::from_facts(version, &items).map_err(|_| Error::Garbled)?;
-                let notes = String::from_utf8(notes).map_err(|_| Error::Garbled)?;
-                (manifest, rest, notes.lines().map(str::to_string).collect())
-            }
-        };
-        let decoded = Header::decode(&manifest.header, u64::MAX);
+        let [bytes, numbers, notes] =
+            <[Vec<u8>; 3]>::try_from(parts_of(&told)?).map_err(|_| Error::Garbled)?;
+        let numbers = <[u64; 7]>::try_from(Message::from(numbers).to_u64s());
+        let [version, next, first, safe, data, metadata, is_old] =
+            numbers.map_err(|_| Error::Garbled)?;
+        let notes = String::from_utf8(notes).map_err(|_| Error::Garbled)?;
+        let decoded = Header::decode(&bytes, u64::MAX);
         let header = decoded.map_err(|source| Error::Decode { path: base.path.clone(), source })?;
         // The view counts on variables that do not overlap.
         crate::sound::require(&base.path, &header)?;
-        let mut container = Container::new(base, &header, manifest.version, manifest.sessions);
-        container.committed = manifest.header;
+        let edition = match root {
+            Some(found) => found.edition,
+            None => {
+                let format = if is_old > 0 { Format::One } else { Format::Two };
+                Edition::new(&store, &base.path, version, format)
+            }
+        };
+        let mut container = Container::new(base, &header, version, Some(Arc::new(edition)));
+        container.committed = bytes;
         [container.next, container.first, container.safe] = [next, first, safe];
-        container.notes = notes;
+        container.bytes = (data, metadata);
+        container.notes = notes.lines().map(str::to_string).collect();
         container.enclose(store);
         Ok((container, header))
     }
@@ -259,15 +248,14 @@ impl Container {
         self.enclosed = true;
     }
 
-    fn new(base: &Base, header: &Header, version: u64, sessions: Vec<Session>) -> Container {
+    fn new(base: &Base, header: &Header, version: u64, edition: Option<Arc<Edition>>) -> Container {
         let index = Index::new(base.hints.index_memory as usize);
         let view = Arc::new(View::new(base.path.clone(), None, index, header.clone()));
         let pool = ReadPool::new(base.store.clone(), OPEN_FILES);
-        let places = places(&sessions);
         Container {
             version,
-            sessions,
-            places,
+            edition,
+            bytes: (0, 0),
             own: None,
             epoch: 0,
             view,
@@ -302,8 +290,8 @@ impl Container {
         }
         Some(Container {
             version: self.version,
-            sessions: self.sessions.clone(),
-            places: self.places.clone(),
+            edition: self.edition.clone(),
+            bytes: self.bytes,
             own: None,
             epoch: self.epoch,
             view: self.view.clone(),
@@ -388,10 +376,15 @@ impl Container {
         if changed.is_empty() {
             return Ok(());
         }
-        let allowed = self.see(base, before.records(u64::MAX)).and_then(|()| {
+        let records = before.records(u64::MAX);
+        let whole = |(number, _): &(u64, &Variable)| {
+            Question::of_elements(*number, 0..records.max(1), 0..u64::MAX)
+        };
+        let wanted = || changed.iter().map(whole).collect();
+        let allowed = self.see(base, records, Some(&wanted)).and_then(|()| {
             let state = self.view.state();
-            for (number, variable) in changed {
-                if state.index.has_entries(number)? {
+            for (number, variable) in &changed {
+                if state.index.has_entries(*number)? {
                     let why = format!(
                         "variable \"{}\": values were written through its filters, and without the \
                          attribute {FILTERS} as it was they could not be read",
@@ -461,7 +454,8 @@ impl Container {
         let writer = base.agree(started)?;
         let committed = writer.lengths();
         let together = Lengths::default();
-        self.own = Some(Own { session, writer: Mutex::new(writer), committed, together });
+        self.own =
+            Some(Own { session, writer: Mutex::new(writer), committed, together, met: false });
         Ok(())
     }
 
@@ -478,7 +472,7 @@ impl Container {
         let text = format!("lane {lane} of {lanes} in blocks of {META_BLOCK} and {DATA_BLOCK}");
         let head = Head { identity: session.identity, rank, ranks, text }.encode();
         meta.write_at(0, &head)?;
-        Ok(LogWriter::new(meta, data, head.len() as u64, base.hints.cache / 2))
+        Ok(LogWriter::new(meta, data, head.len() as u64, base.hints.cache / 2).in_sections())
     }
 
     /// Appends to this rank's log. Only after [`Container::start`].
@@ -502,35 +496,6 @@ impl Container {
     /// What is known of lists.
     pub(crate) fn memo(&self) -> MutexGuard<'_, Memo> {
         self.memo.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Makes visible to this rank's reads what it has written, and what all had when they were
-    /// last together.
-    pub(crate) fn see(&self, base: &Base, records: u64) -> Result<()> {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        self.see_committed(base, &mut seen)?;
-        if let Some(own) = &self.own {
-            let lengths = own.flushed()?;
-            if seen.logs.is_none() {
-                let mut state = self.view.change();
-                let first = state.index.logs.len();
-                for i in 0..own.session.logs.len() {
-                    state.index.add(self.source(base, &own.session, i, true));
-                }
-                seen.logs = Some(first..first + own.session.logs.len());
-            }
-            let logs = seen.logs.clone().unwrap_or(0..0);
-            if seen.together != self.together {
-                self.view.change().index.catch_up(logs)?;
-            } else if seen.lengths != lengths {
-                let mine = logs.start + base.comm.rank();
-                self.view.change().index.catch_up(mine..mine + 1)?;
-            }
-            (seen.together, seen.lengths) = (self.together, lengths);
-        }
-        damaged(base, &self.view.state().index)?;
-        self.view.have_records(records);
-        Ok(())
     }
 
     /// Writes out what this rank has appended.
@@ -567,53 +532,6 @@ impl Container {
         Ok(())
     }
 
-    /// Puts the logs of the version into the index, the first time that somebody reads.
-    fn see_committed(&self, base: &Base, seen: &mut Seen) -> Result<()> {
-        if seen.committed {
-            return Ok(());
-        }
-        let mut state = self.view.change();
-        if seen.added == 0 {
-            for session in &self.sessions {
-                for i in 0..session.logs.len() {
-                    state.index.add(self.source(base, session, i, false));
-                    seen.added += 1;
-                }
-            }
-        }
-        // Whoever reads after a failure tries again.
-        state.index.catch_up(0..seen.added)?;
-        seen.committed = true;
-        Ok(())
-    }
-
-    /// The log of a session's part, as far as it is committed or as it grows.
-    fn source(&self, base: &Base, session: &Session, i: usize, growing: bool) -> LogSource {
-        let part = &session.logs[i];
-        let open = |path: &Path, block| {
-            Lane::open(self.pool.file(path), part.lane.into(), part.lanes.into(), block)
-        };
-        let place = |(over, number)| self.places.binary_search(&(over, number));
-        let cut = |cut: &facts::Cut| (cut.end, place((cut.over, cut.number)).unwrap_or(0) as u32);
-        let orders = match growing {
-            // What is being written lies over everything.
-            true => {
-                part.cuts.iter().map(cut).chain([(u64::MAX, self.places.len() as u32)]).collect()
-            }
-            false => part.cuts.iter().map(cut).collect(),
-        };
-        LogSource {
-            meta: open(&meta_path(&base.path, session, part.file), session.meta_block),
-            data: open(&data_path(&base.path, session, part.file), session.data_block),
-            orders,
-            rank: part.rank,
-            identity: Some(session.identity),
-            meta_len: (!growing).then_some(part.meta_len),
-            data_len: (!growing).then_some(part.data_len),
-            read: 0,
-        }
-    }
-
     /// Commits what was written and defined as the next version, unless there is nothing new.
     /// `durable` waits for the disk. Collective.
     pub(crate) fn commit(
@@ -644,25 +562,25 @@ impl Container {
         if !base.comm.any(wrote || bytes != self.committed || (durable && !self.durable))? {
             return Ok(());
         }
-        let mine = Message::from_u64s(&[lengths.meta, lengths.data]);
+        let sections = match &mut self.own {
+            Some(own) => {
+                let writer = own.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
+                writer.finish_sections()
+            }
+            None => &[],
+        };
+        let (mine, count) = (deciding::grown(lengths, sections), sections.len());
         let gathered = base.comm.gather(0, mine)?;
         let (_, told) = base.told_by_root(|| {
             let (number, redefined) =
                 self.decide(base, &bytes, gathered.unwrap_or_default(), durable)?;
-            let others = self.others.as_ref().map(|others| encode_items(&others.facts()));
-            let numbers = Message::from_u64s(&[number, redefined.into()]);
-            let tell: Vec<&[u8]> = std::iter::once(&numbers[..]).chain(others.as_deref()).collect();
-            Ok(((), joined(&tell)))
+            let (met, records) = (self.others.is_some(), self.others.unwrap_or(0));
+            Ok(((), Message::from_u64s(&[number, redefined.into(), met.into(), records]).to_vec()))
         })?;
-        let told = parts_of(&told)?;
-        let (numbers, others) = told.split_first().ok_or(Error::Garbled)?;
-        let numbers = <[u64; 2]>::try_from(Message::from(numbers.clone()).to_u64s());
-        let [version, redefined] = numbers.map_err(|_| Error::Garbled)?;
+        let numbers = <[u64; 4]>::try_from(Message::from(told).to_u64s());
+        let [version, redefined, met, records] = numbers.map_err(|_| Error::Garbled)?;
         self.redefined |= redefined > 0;
-        if let (None, Some(items)) = (&self.others, others.first()) {
-            let items = decode_items(items).map_err(|_| Error::Garbled)?;
-            self.others = Some(Manifest::from_facts(version, &items).map_err(|_| Error::Garbled)?);
-        }
+        self.others = (met > 0).then_some(records);
         base.message.set(None);
         self.replaced = None;
         self.named |= durable;
@@ -674,6 +592,8 @@ impl Container {
         self.durable = durable;
         if let Some(own) = &mut self.own {
             own.committed = lengths;
+            let writer = own.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
+            writer.committed(count);
         }
         Ok(())
     }
@@ -696,12 +616,4 @@ fn damaged(base: &Base, index: &Index) -> Result<()> {
          `esker recover` makes a version of what can be read"
     );
     Err(broken(&base.path, why))
-}
-
-/// The places of all stretches, in order.
-fn places<'s>(sessions: impl IntoIterator<Item = &'s Session>) -> Vec<(u64, u64)> {
-    let logs = sessions.into_iter().flat_map(|session| &session.logs);
-    let cuts = logs.flat_map(|part| &part.cuts);
-    let all: BTreeSet<(u64, u64)> = cuts.map(|cut| (cut.over, cut.number)).collect();
-    all.into_iter().collect()
 }

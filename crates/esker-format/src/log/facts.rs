@@ -61,6 +61,22 @@ fn with_records(header: &[u8], records: u64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
+/// The header of a version that has these facts: its definitions, and how many records there are.
+pub fn header_of(
+    definitions: Option<&[u8]>,
+    records: Option<&[u8]>,
+) -> Result<Vec<u8>, HistoryError> {
+    let records = match records {
+        Some(mut value) => {
+            let number = varint::take(&mut value);
+            number.ok_or_else(|| odd("its number of records is not one"))?
+        }
+        None => 0,
+    };
+    let header = definitions.and_then(|header| with_records(header, records));
+    header.ok_or_else(|| odd("it has no definitions"))
+}
+
 /// The fact that these are the definitions.
 pub fn definitions(header_without_records: Vec<u8>) -> Item {
     Item::fact(DEFINITIONS, b"", Some(header_without_records))
@@ -93,6 +109,16 @@ impl Session {
             }
         }
         Item::fact(SESSIONS, &self.identity.to_be_bytes(), Some(bytes))
+    }
+
+    /// The log of this number.
+    pub fn part(&self, log: u32) -> Option<LogPart> {
+        match self.logs.get(log as usize) {
+            Some(part) => Some(part.clone()),
+            // Logs of a rank each need not be named.
+            None if self.logs.is_empty() => Some(LogPart::new(log, log, 0, 1)),
+            None => None,
+        }
     }
 
     /// The fact that a session of this identity is no longer part of what is there.
@@ -181,7 +207,7 @@ impl Manifest {
         version: u64,
         facts: impl IntoIterator<Item = &'i Item>,
     ) -> Result<Manifest, HistoryError> {
-        let (mut header, mut records) = (None, 0);
+        let (mut header, mut records) = (None, None);
         let mut sessions: BTreeMap<u64, Session> = BTreeMap::new();
         let mut stretches: BTreeMap<(u64, u32), (Stretch, u64, u64)> = BTreeMap::new();
         for item in facts {
@@ -189,11 +215,8 @@ impl Manifest {
                 continue;
             };
             match *space {
-                DEFINITIONS => header = Some(value),
-                RECORDS => {
-                    let number = varint::take(&mut &value[..]);
-                    records = number.ok_or_else(|| odd("its number of records is not one"))?;
-                }
+                DEFINITIONS => header = Some(&value[..]),
+                RECORDS => records = Some(&value[..]),
                 SESSIONS => {
                     let session = Session::of_fact(item);
                     let session =
@@ -210,8 +233,7 @@ impl Manifest {
                 _ => {}
             }
         }
-        let header = header.and_then(|header| with_records(header, records));
-        let header = header.ok_or_else(|| odd("it has no definitions"))?;
+        let header = header_of(header, records)?;
         for (stretch, number, over) in stretches.into_values() {
             // One of a session that was replaced is nobody's.
             let Some(session) = sessions.get_mut(&stretch.identity) else { continue };

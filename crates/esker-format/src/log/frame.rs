@@ -82,6 +82,9 @@ pub enum FrameKind {
         /// The last epoch that was replayed.
         epoch: u64,
     },
+    /// Says again where footprints are that entries before it refer to and that were defined further ahead: who reads a
+    /// section of the log need not read what is before it.
+    Known,
 }
 
 /// A footprint's definition in a metadata log, without which elements it has.
@@ -95,6 +98,8 @@ pub struct Definition {
     pub elements: u64,
     /// The first element after its highest.
     pub span: u64,
+    /// The crc32c of its bytes.
+    pub sum: u32,
 }
 
 /// A decoded frame.
@@ -134,6 +139,7 @@ const ENCODED: u8 = 1 << 5;
 
 const ENTRIES: u8 = 0;
 const APPLIED: u8 = 1;
+const KNOWN: u8 = 2;
 
 /// The checksums of a payload.
 pub fn checksums(payload: &[u8]) -> Vec<u32> {
@@ -180,8 +186,15 @@ impl FrameWriter {
     }
 
     /// Adds an entry whose payload of `len` bytes lies behind those before it. `encoded` when it
-    /// went through filters.
-    pub fn entry(&mut self, write: &Write, footprint: u64, len: u64, encoded: bool, sums: &[u32]) {
+    /// went through filters. Gives the definition of its footprint, if it has it; its place is one in the frame.
+    pub fn entry(
+        &mut self,
+        write: &Write,
+        footprint: u64,
+        len: u64,
+        encoded: bool,
+        sums: &[u32],
+    ) -> Option<Definition> {
         let definition = self.definition.take();
         let mut flags = write.width.trailing_zeros() as u8 & WIDTH;
         let many = (write.records.count, write.records.step) != (1, 1);
@@ -199,14 +212,22 @@ impl FrameWriter {
             varint::put(body, write.records.step);
         }
         varint::put_difference(body, before.first, write.first);
-        match definition {
+        let definition = match definition {
             Some(definition) => {
+                let (elements, span) = Footprint::outline(&definition).unwrap_or_default();
                 varint::put(body, definition.len() as u64);
+                let from = (PREFIX + body.len()) as u64;
                 body.extend_from_slice(&definition);
+                let place = from..(PREFIX + body.len()) as u64;
+                let sum = crc32c::crc32c(&definition);
+                Some(Definition { number: footprint, place, elements, span, sum })
             }
             // Old footprints come again; the newest have the smallest numbers here.
-            None => varint::put(body, self.next_footprint - footprint),
-        }
+            None => {
+                varint::put(body, self.next_footprint - footprint);
+                None
+            }
+        };
         // Where it was not encoded the reader could work it out, but then it would have to know
         // the footprint to find the payloads behind this one.
         varint::put(body, len);
@@ -216,6 +237,7 @@ impl FrameWriter {
         self.before = *write;
         self.place += len;
         self.entries += 1;
+        definition
     }
 
     /// The number that the next new footprint gets.
@@ -236,6 +258,18 @@ impl FrameWriter {
     /// The frame's bytes, or `None` if it has no entries.
     pub fn finish(self) -> Option<Vec<u8>> {
         (self.entries > 0).then(|| frame(&self.body))
+    }
+
+    /// A frame that says where footprints are that entries before it refer to.
+    pub fn known<'d>(definitions: impl IntoIterator<Item = &'d Definition>) -> Vec<u8> {
+        let mut body = vec![KNOWN];
+        for Definition { number, place, elements, span, sum } in definitions {
+            for word in [*number, place.start, place.end - place.start, *elements, *span] {
+                varint::put(&mut body, word);
+            }
+            body.extend(sum.to_le_bytes());
+        }
+        frame(&body)
     }
 
     /// A frame that says that everything up to this epoch has been replayed, on all ranks.
@@ -393,6 +427,19 @@ fn decode(body: &[u8], end: u64, data_len: u64) -> Option<Frame> {
             frame.kind = FrameKind::Applied { epoch };
             return rest.is_empty().then_some(frame);
         }
+        KNOWN => {
+            frame.kind = FrameKind::Known;
+            let begin = end.checked_sub((PREFIX + body.len()) as u64)?;
+            while !rest.is_empty() {
+                let known = known(&mut rest)?;
+                // It lies before what refers to it.
+                if known.place.end > begin {
+                    return None;
+                }
+                frame.footprints.push(known);
+            }
+            return Some(frame);
+        }
         ENTRIES => {}
         _ => return None,
     }
@@ -427,7 +474,8 @@ fn decode(body: &[u8], end: u64, data_len: u64) -> Option<Frame> {
             let to = end - rest.len() as u64;
             let (elements, span) = Footprint::outline(definition)?;
             let place = to - definition.len() as u64..to;
-            frame.footprints.push(Definition { number, place, elements, span });
+            let sum = crc32c::crc32c(definition);
+            frame.footprints.push(Definition { number, place, elements, span, sum });
             number
         } else {
             next_footprint.checked_sub(varint::take(rest)?.max(1))?
@@ -452,6 +500,17 @@ fn decode(body: &[u8], end: u64, data_len: u64) -> Option<Frame> {
     }
     frame.data_end = place;
     Some(frame)
+}
+
+/// The next definition of a frame that says where they are.
+fn known(rest: &mut &[u8]) -> Option<Definition> {
+    let (number, from, len) = (varint::take(rest)?, varint::take(rest)?, varint::take(rest)?);
+    let (elements, span) = (varint::take(rest)?, varint::take(rest)?);
+    let (sum, after) = rest.split_first_chunk::<4>()?;
+    *rest = after;
+    let place = from..from.checked_add(len)?;
+    let sound = elements > 0 && elements <= i64::MAX as u64 && span <= i64::MAX as u64;
+    sound.then_some(Definition { number, place, elements, span, sum: u32::from_le_bytes(*sum) })
 }
 
 #[cfg(test)]
@@ -543,6 +602,31 @@ mod tests {
         let bytes = FrameWriter::applied(300);
         let frame = Frames::new(&bytes, 0, 0).next().unwrap().unwrap();
         assert_eq!(frame.kind, FrameKind::Applied { epoch: 300 });
+    }
+
+    #[test]
+    fn where_footprints_are_is_said_again() {
+        let footprint = Footprint::Block { run: 5, levels: vec![(3, 7)] };
+        let mut writer = FrameWriter::new(0, 4);
+        let number = writer.define(&footprint);
+        let write = Write { width: 4, ..BEFORE };
+        let definition = writer.entry(&write, number, 60, false, &[1]).unwrap();
+        assert_eq!(writer.entry(&write, number, 60, false, &[1]), None);
+        let mut bytes = writer.finish().unwrap();
+        let len = bytes.len();
+        bytes.extend(FrameWriter::known([&definition]));
+        let frames: Vec<Frame> = Frames::new(&bytes, 0, 120).map(Result::unwrap).collect();
+        assert_eq!(frames[0].footprints, std::slice::from_ref(&definition));
+        assert_eq!(frames[1].kind, FrameKind::Known);
+        assert_eq!(frames[1].footprints, std::slice::from_ref(&definition));
+        let place = definition.place.start as usize..definition.place.end as usize;
+        assert_eq!(Footprint::decode(&bytes[place.clone()], 15), Some(footprint));
+        assert_eq!(definition.sum, crc32c::crc32c(&bytes[place]));
+        // One that would lie behind what says so is nowhere.
+        let late = Definition { place: len as u64..len as u64 + 1, ..definition };
+        let odd = FrameWriter::known([&late]);
+        let mut frames = Frames::new(&odd, len as u64, 0);
+        assert_eq!(frames.next().unwrap().unwrap_err().why, "a frame does not make sense");
     }
 
     proptest! {

@@ -30,10 +30,12 @@ mod frame;
 mod head;
 mod manifest;
 mod promise;
+mod section;
 
 pub use aborted::Aborted;
 pub use facts::{
-    DEFINITIONS, RECORDS, SESSIONS, STRETCHES, Stretch, definitions, records, without_records,
+    DEFINITIONS, RECORDS, SESSIONS, STRETCHES, Stretch, definitions, header_of, records,
+    without_records,
 };
 pub use footprint::{ElementRun, Footprint};
 pub use frame::{
@@ -43,3 +45,4 @@ pub use frame::{
 pub use head::Head;
 pub use manifest::{Cut, LogPart, Manifest, ManifestError, Session};
 pub use promise::{Promise, PromiseSlot};
+pub use section::{ENTRIES, Section};

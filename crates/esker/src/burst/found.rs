@@ -189,7 +189,7 @@ impl FoundLog {
                         self.damaged = false;
                         self.records.clear();
                     }
-                    FrameKind::Entries => {
+                    FrameKind::Entries | FrameKind::Known => {
                         for entry in &frame.entries {
                             self.last = self.last.max(Some(entry.write.epoch));
                             let records = entry.write.records.end().unwrap_or(0);

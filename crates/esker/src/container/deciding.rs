@@ -1,21 +1,22 @@
 //! How rank 0 decides the next number, behind what others have committed, and how all ranks see that then.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use esker_comm::Message;
 use esker_format::history::{Branch, Item};
-use esker_format::log::{self as facts, Manifest, Session, Stretch};
+use esker_format::log::{self as facts, Cut, Promise, PromiseSlot, Section, Session, Stretch};
 use esker_history::{Attempt, History, Rebase, spaces};
 use esker_store::Access;
 
+use super::edition::Edition;
 use super::rebase::{self, Behind};
-use super::versions::{self, Found, Telling, find, history, new_writer, now, publish};
-use super::{Container, Format, Mark, Seen, Trust, broken, data_path, meta_path, places};
+use super::versions::{self, Telling, history, new_writer, now, publish};
+use super::{Container, Format, Mark, Promises, Trust, broken, data_path, meta_path};
 use crate::base::Base;
 use crate::error::{Error, Result};
 use crate::hints::OnConflict;
-use crate::log::Index;
+use crate::log::{self, Lengths};
 
 /// Numbers in a row that can have been lost: more were never decided.
 const MOST_LOST: u64 = 1 << 12;
@@ -34,8 +35,6 @@ pub(super) struct Deciding {
     is_known: bool,
     /// The number of the stretch.
     stretch: u32,
-    /// Whether others have committed what was not taken in yet.
-    unseen: bool,
     /// Bytes of payload and metadata in the logs of other sessions.
     bytes: (u64, u64),
 }
@@ -76,6 +75,44 @@ impl Deciding {
     }
 }
 
+/// Bytes of payload and metadata in logs of these lengths.
+fn sum(lengths: &[(u64, u64)]) -> (u64, u64) {
+    lengths.iter().fold((0u64, 0u64), |(data, metadata), (meta, payload)| {
+        (data.saturating_add(*payload), metadata.saturating_add(*meta))
+    })
+}
+
+/// What a rank tells of its log: how long it is, and the sections that it has grown by.
+pub(super) fn grown(lengths: Lengths, sections: &[log::Section]) -> Message {
+    let mut numbers = vec![lengths.meta, lengths.data];
+    for log::Section { place, data_end, number, vars, records } in sections {
+        let ranges = [place, vars, records].map(|range| [range.start, range.end]);
+        numbers.extend(ranges.iter().flatten().chain([data_end, number]));
+    }
+    Message::from_u64s(&numbers)
+}
+
+/// What such a message says of the log of this number: how long it is. Its sections are added to `sections`.
+fn of_log(
+    (identity, log): (u64, u32),
+    message: &Message,
+    sections: &mut Vec<Section>,
+) -> Result<(u64, u64)> {
+    let numbers = message.to_u64s();
+    let (lengths, rest) = numbers.split_first_chunk::<2>().ok_or(Error::Garbled)?;
+    let (rest, odd) = rest.as_chunks::<8>();
+    if !odd.is_empty() {
+        return Err(Error::Garbled);
+    }
+    for [begin, end, first_var, end_var, first, last, data_end, number] in rest.iter().copied() {
+        // Its place is that of the commit.
+        let cuts = vec![Cut { end, number: 0, over: 0 }];
+        let (vars, records) = (first_var..end_var, first..last);
+        sections.push(Section { identity, log, begin, cuts, data_end, number, vars, records });
+    }
+    Ok((lengths[0], lengths[1]))
+}
+
 impl Container {
     /// Decides the next number: the version with this header, and with this session's logs as long as they are. Rank 0.
     pub(super) fn decide(
@@ -86,12 +123,10 @@ impl Container {
         durable: bool,
     ) -> Result<(u64, bool)> {
         let failed = |error| versions::of_history(&base.path, error);
-        let mut lengths = Vec::with_capacity(gathered.len());
-        if self.own.is_some() {
-            for message in gathered {
-                let [meta, data] =
-                    <[u64; 2]>::try_from(message.to_u64s()).map_err(|_| Error::Garbled)?;
-                lengths.push((meta, data));
+        let (mut lengths, mut sections) = (Vec::with_capacity(gathered.len()), Vec::new());
+        if let Some(own) = &self.own {
+            for (log, message) in (0..).zip(gathered) {
+                lengths.push(of_log((own.session.identity, log), &message, &mut sections)?);
             }
         }
         let mut deciding = match self.deciding.take() {
@@ -119,7 +154,7 @@ impl Container {
             pool: &self.pool,
             path: &base.path,
             header: state.header(),
-            sessions: &self.sessions,
+            base: self.edition.as_deref(),
             own,
             stretch: deciding.stretch,
             ours_wins: base.hints.on_conflict == OnConflict::Ours,
@@ -144,7 +179,7 @@ impl Container {
                 }
             }
         }
-        let items = self.news(&deciding, header, &lengths);
+        let items = self.news(&deciding, header, &lengths, &sections);
         let mut attempt = Attempt::new(Branch::main(), deciding.base).items(items);
         let message = base.message.get().unwrap_or_else(|| base.hints.message.clone());
         attempt = attempt.durable(durable).time(now()).message(&message);
@@ -152,16 +187,17 @@ impl Container {
             attempt = attempt.whole();
         }
         deciding.in_doubt = Some(attempt.clone());
-        let own = lengths.iter().fold((0u64, 0u64), |(data, metadata), (meta, payload)| {
-            (data.saturating_add(*payload), metadata.saturating_add(*meta))
-        });
+        let own = sum(&lengths);
         let bytes =
             (deciding.bytes.0.saturating_add(own.0), deciding.bytes.1.saturating_add(own.1));
-        let telling = Telling { header, bytes, first: self.first, durable, known: self.named };
+        let was = sum(&before);
+        let grown = (own.0.saturating_sub(was.0), own.1.saturating_sub(was.1));
+        let (first, known) = (self.first, self.named);
+        let telling = Telling { header, bytes, grown, first, durable, known };
         let how = (attempt, &mut behind as &mut dyn Rebase);
         let made = publish(&self.store, &base.path, &deciding.history, how, telling);
         let made = made.map_err(|error| behind.failure.take().unwrap_or(error));
-        let redefined = behind.redefined;
+        let (redefined, most_records) = (behind.redefined, behind.most_records);
         let met_now = behind.begin_again();
         drop(behind);
         drop(state);
@@ -171,7 +207,13 @@ impl Container {
                 deciding.is_known |= self.own.is_some();
                 met |= deciding.has_met(met_now);
                 deciding.last = lengths;
-                self.after(base, &mut deciding, number, met).map(|()| (number, redefined))
+                if met {
+                    // All ranks see what others have written, whatever fails from here on.
+                    let (_, records) = facts::without_records(header);
+                    self.others = Some(records.max(most_records));
+                }
+                let after = self.after(base, &mut deciding, (number, met));
+                after.map(|()| (number, redefined))
             }
             Err(error) => {
                 deciding.is_refused(&error);
@@ -188,15 +230,16 @@ impl Container {
         &mut self,
         base: &Base,
         deciding: &mut Deciding,
-        number: u64,
-        met: bool,
+        (number, met): (u64, bool),
     ) -> Result<()> {
-        deciding.unseen |= met;
-        if deciding.unseen {
-            let Found { manifest, .. } = find(&self.store, &base.path, Some(number))?;
-            deciding.bytes = self.bytes_of_others(&manifest.sessions);
-            self.others = Some(manifest);
-            deciding.unseen = false;
+        if met {
+            // What others have is what was promised beside this one's own.
+            let promises = Promises::open(&*self.store, &base.path);
+            let slot = promises.and_then(|promises| promises.of(number));
+            if let Ok(PromiseSlot::Promise(Promise { data, metadata, .. })) = slot {
+                let own = sum(&deciding.last);
+                deciding.bytes = (data.saturating_sub(own.0), metadata.saturating_sub(own.1));
+            }
         }
         let Some(replaced) = &self.replaced else { return Ok(()) };
         if Mark::require(&*self.store, &base.path)?.format() == Format::One {
@@ -210,36 +253,16 @@ impl Container {
         Ok(())
     }
 
-    /// Bytes of payload and metadata in the logs of sessions that are not this one's.
-    fn bytes_of_others(&self, sessions: &[Session]) -> (u64, u64) {
-        let own = self.own.as_ref().map(|own| own.session.identity);
-        let others = sessions.iter().filter(|session| Some(session.identity) != own);
-        let logs = others.flat_map(|session| &session.logs);
-        logs.fold((0, 0), |(data, metadata): (u64, u64), part| {
-            (data.saturating_add(part.data_len), metadata.saturating_add(part.meta_len))
-        })
-    }
-
     /// Sees what other writers have committed, behind which this one's last commit went. Gives how many records there are. Nobody may be reading.
     pub(super) fn take_in_others(&mut self, base: &Base) -> Result<Option<u64>> {
-        let Some(Manifest { header, mut sessions, .. }) = self.others.take() else {
-            return Ok(None);
-        };
-        if let Some(own) = &mut self.own
-            && let Some(mine) = sessions.iter().position(|s| s.identity == own.session.identity)
-        {
-            let mine = sessions.remove(mine);
-            for (part, known) in own.session.logs.iter_mut().zip(mine.logs) {
-                part.cuts = known.cuts;
-            }
+        let Some(records) = self.others.take() else { return Ok(None) };
+        if let Some(own) = &mut self.own {
+            own.met = true;
         }
-        let own = self.own.iter().map(|own| &own.session);
-        self.places = places(sessions.iter().chain(own));
-        self.sessions = sessions;
+        let edition = Edition::new(&self.store, &base.path, self.version, Format::Two);
+        self.edition = Some(Arc::new(edition));
         self.share = None;
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
-        self.view.change().index = Index::new(base.hints.index_memory as usize);
-        let (_, records) = facts::without_records(&header);
+        self.see_anew(base);
         Ok(Some(records))
     }
 
@@ -260,13 +283,18 @@ impl Container {
             last: Vec::new(),
             is_known: false,
             stretch: 0,
-            unseen: false,
-            bytes: self.bytes_of_others(&self.sessions),
+            bytes: self.bytes,
         })
     }
 
     /// What is new since the version that the next one builds on.
-    fn news(&self, deciding: &Deciding, header: &[u8], lengths: &[(u64, u64)]) -> Vec<Item> {
+    fn news(
+        &self,
+        deciding: &Deciding,
+        header: &[u8],
+        lengths: &[(u64, u64)],
+        sections: &[Section],
+    ) -> Vec<Item> {
         let (definitions, records) = facts::without_records(header);
         let (before, records_before) = facts::without_records(&self.committed);
         let mut items = Vec::new();
@@ -295,6 +323,7 @@ impl Container {
                 items.push(Stretch { identity, ordinal, place: None, ends }.fact());
             }
         }
+        items.extend(sections.iter().map(Section::item));
         items
     }
 }
@@ -332,7 +361,10 @@ impl Container {
     /// Waits until what earlier sessions wrote is safe: a close does not wait for the disk, but
     /// a durable version promises all of its logs. Each rank has a share of the files.
     pub(super) fn settle(&self, base: &Base) -> Result<()> {
-        let paths = unsafe_logs(&base.path, &self.sessions, self.safe);
+        let Some(edition) = self.edition.as_ref().filter(|_| self.safe < self.version) else {
+            return Ok(());
+        };
+        let paths = unsafe_logs(&base.path, &edition.manifest()?.sessions, self.safe);
         for path in paths.iter().skip(base.comm.rank()).step_by(base.comm.size()) {
             self.store.open(path, Access::ReadWrite)?.sync()?;
         }

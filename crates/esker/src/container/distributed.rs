@@ -6,10 +6,8 @@
 //! Where the answers are more than the budget has room for, `sections` reads with a part of them
 //! at a time.
 
-use std::sync::PoisonError;
-
 use super::sections::{Round, Rounds};
-use super::{Container, Seen, damaged};
+use super::{Container, damaged};
 use crate::base::Base;
 use crate::error::{Error, Result};
 use crate::hints::WhereIndexed;
@@ -40,9 +38,7 @@ impl Container {
             // Logs do not get shorter.
             WhereIndexed::Automatic if self.distributed => true,
             WhereIndexed::Automatic => {
-                let parts = self.sessions.iter().flat_map(|session| &session.logs);
-                let known = parts.fold(0, |n: u64, part| n.saturating_add(part.meta_len));
-                let all = known.saturating_add(most.saturating_mul(ranks));
+                let all = self.bytes.1.saturating_add(most.saturating_mul(ranks));
                 all > base.hints.index_memory
             }
         }
@@ -53,11 +49,11 @@ impl Container {
         self.view.have_records(records);
         let mut share = match self.share.take() {
             Some(share) => share,
-            None => self.new_share(base, io),
+            None => self.new_share(base, io)?,
         };
-        if let Some(own) = self.own.as_ref().filter(|_| share.index.logs.len() == share.committed) {
-            for i in 0..own.session.logs.len() {
-                share.index.add(self.source(base, &own.session, i, true));
+        if share.index.logs.len() == share.committed {
+            for source in self.own_sources(base)? {
+                share.index.add(source);
             }
         }
         let first = if share.seen { share.committed } else { 0 };
@@ -71,18 +67,17 @@ impl Container {
         Ok(())
     }
 
-    fn new_share(&mut self, base: &Base, io: &IoThread) -> Share {
+    fn new_share(&mut self, base: &Base, io: &IoThread) -> Result<Share> {
         // What was indexed for collective reads so far is not needed any more, once nobody reads.
         io.drain();
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
-        self.view.change().index = Index::new(base.hints.index_memory as usize);
+        self.see_anew(base);
         let mut index = Index::new(half(base));
-        for session in &self.sessions {
-            for i in 0..session.logs.len() {
-                index.add(self.source(base, session, i, false));
+        if let Some(edition) = &self.edition {
+            for (_, source) in self.sources_of(base, &*edition.manifest()?) {
+                index.add(source);
             }
         }
-        Share { committed: index.logs.len(), index, seen: false }
+        Ok(Share { committed: index.logs.len(), index, seen: false })
     }
 
     /// Reads through a distributed index. `view` makes the dataset's view of an index, `read` reads everything

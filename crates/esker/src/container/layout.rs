@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use esker_format::{Header, NumRecs, VarId, Variable, values};
 
+use super::seeing::Wanted;
 use super::{Container, Standing};
 use crate::bounded::CacheUse;
 use crate::canonical::Canonical;
@@ -123,9 +124,12 @@ impl Container {
             ground.base.agree(seen)?;
             return self.read_distributed(ground, gets, &extents);
         }
-        let mut seen = self.see(&ground.base, ground.records);
         let ranks = ground.base.comm.size();
         let exchanges = strategy::exchanges_read(together, &ground.base.hints, ranks);
+        let wanted = || questions(&ground.header, gets.iter().map(|get| get.var).zip(&extents));
+        // Who reads for others does not know what.
+        let wanted: Wanted<'_> = (!exchanges).then_some(&wanted);
+        let mut seen = self.see(&ground.base, ground.records, wanted);
         if exchanges {
             seen = ground.base.agree(seen);
         }
@@ -211,12 +215,13 @@ impl Layout for Container {
         _: Option<&Arc<dyn Over>>,
         report: &mut Report,
     ) -> Result<()> {
-        self.see(&ground.base, ground.records)?;
+        let wanted = || questions(&ground.header, gets.iter().map(|get| (get.var, &get.extent)));
+        self.see(&ground.base, ground.records, Some(&wanted))?;
         self.view.read(ground, gets, report)
     }
 
     fn over(&self, ground: &Ground) -> Result<Option<Arc<dyn Over>>> {
-        self.see(&ground.base, ground.records)?;
+        self.see(&ground.base, ground.records, None)?;
         Ok(Some(self.view.clone()))
     }
 

@@ -252,8 +252,8 @@ impl<'l> Listing<'l> {
     /// A version of format 1: its manifest has everything that is known.
     fn of_manifest(&self, facts: &mut VersionFacts, slot: &PromiseSlot) -> Result<()> {
         match self.shelf.read(facts.number, slot)? {
-            Read::Whole(manifest) => {
-                let header = Header::decode(&manifest.header, u64::MAX);
+            Read::Whole(edition, header) => {
+                let header = Header::decode(&header, u64::MAX);
                 facts.records = header.ok().and_then(|header| match header.numrecs {
                     NumRecs::Count(records) => Some(records),
                     NumRecs::Streaming => None,
@@ -262,13 +262,13 @@ impl<'l> Listing<'l> {
                     None | Some(0) => Some(0),
                     Some(before) => {
                         match self.shelf.read(before, &self.shelf.promises.of(before)?)? {
-                            Read::Whole(before) => Some(before.log_bytes().0),
+                            Read::Whole(before, _) => Some(before.manifest()?.log_bytes().0),
                             _ => None,
                         }
                     }
                 };
-                facts.new_bytes =
-                    before.and_then(|before| manifest.log_bytes().0.checked_sub(before));
+                let now = edition.manifest()?.log_bytes().0;
+                facts.new_bytes = before.and_then(|before| now.checked_sub(before));
             }
             Read::Damaged(why) => facts.state = VersionState::Damaged(why),
             Read::Absent => facts.state = VersionState::Damaged("it is not there".to_string()),

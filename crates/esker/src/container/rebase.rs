@@ -5,11 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use esker_format::history::{Item, Key};
-use esker_format::log::{self as facts, LogPart, Session, Stretch};
+use esker_format::log::{self as facts, LogPart, Section, Session};
 use esker_format::{Header, varint};
 use esker_history::{Conflict, Rebase, spaces};
 use esker_store::{Access, Lane, ReadPool, Store};
 
+use super::edition::Edition;
 use super::{data_path, meta_path};
 use crate::error::{Error, Result};
 use crate::log::{Index, LogFound, LogSource};
@@ -17,17 +18,14 @@ use crate::log::{Index, LogFound, LogSource};
 /// What the two indexes of a comparison may take at least: entries that cannot be compared are a conflict.
 const LEAST_BUDGET: usize = 64 << 20;
 
-/// The place of what is compared; what was committed before has place 0.
-const NEW: u64 = 1;
-
 /// What a writer has, to go behind others with.
 pub(super) struct Writer<'w> {
     pub(super) store: &'w Arc<dyn Store>,
     pub(super) pool: &'w Arc<ReadPool>,
     pub(super) path: &'w Path,
     pub(super) header: &'w Header,
-    /// The sessions of the version that it was made for.
-    pub(super) sessions: &'w [Session],
+    /// The version that knows sessions from before.
+    pub(super) base: Option<&'w Edition>,
     /// The session that commits, and how long its logs were at its last commit and are now; none where only definitions are committed.
     pub(super) own: Option<Own<'w>>,
     /// The number of its session's stretch.
@@ -49,23 +47,31 @@ pub(super) struct Own<'w> {
 /// Puts what a session has written behind what others have committed meanwhile.
 pub(super) struct Behind<'w> {
     writer: Writer<'w>,
-    /// Their sessions and how long their logs are, as far as was looked.
-    theirs: BTreeMap<u64, Session>,
+    /// Their sessions, as far as was looked.
+    theirs: BTreeMap<u64, Arc<Session>>,
     ours: Option<Index>,
     /// Whether others have committed something that matters to a dataset.
     met: bool,
     /// Whether they have changed definitions.
     pub(super) redefined: bool,
+    /// The most records that they have.
+    pub(super) most_records: u64,
     /// What went wrong when it looked.
     pub(super) failure: Option<Error>,
 }
 
 impl<'w> Behind<'w> {
     pub(super) fn new(writer: Writer<'w>) -> Behind<'w> {
-        let theirs = writer.sessions.iter().map(|session| (session.identity, session.clone()));
-        let theirs = theirs.collect();
         let (ours, failure) = (None, None);
-        Behind { writer, theirs, ours, met: false, redefined: false, failure }
+        Behind {
+            writer,
+            theirs: BTreeMap::new(),
+            ours,
+            met: false,
+            redefined: false,
+            most_records: 0,
+            failure,
+        }
     }
 
     /// Whether it has gone behind others, for the commit that was made; the next one begins behind them.
@@ -84,7 +90,10 @@ impl<'w> Behind<'w> {
     }
 
     fn go_behind(&mut self, ours: &mut [Item], theirs: &[Item]) -> Result<Option<String>> {
-        let is_of_dataset = |item: &&Item| matches!(&item.key, Key::Fact { space, .. } if *space >= spaces::FIRST_FREE);
+        let is_of_dataset = |item: &&Item| match &item.key {
+            Key::Fact { space, .. } => *space >= spaces::FIRST_FREE,
+            Key::Data(_) => true,
+        };
         let own = self.own_identity().map(u64::to_be_bytes);
         let is_own = |item: &Item| match (&item.key, own) {
             (Key::Fact { space: facts::SESSIONS | facts::STRETCHES, name }, Some(own)) => {
@@ -103,8 +112,8 @@ impl<'w> Behind<'w> {
         self.records(ours, theirs);
         self.sessions(theirs)?;
         let mut newer = Vec::new();
-        for stretch in theirs.iter().filter_map(Stretch::decode) {
-            newer.extend(self.grown(&stretch)?);
+        for item in theirs.iter().filter(|item| matches!(item.key, Key::Data(_))) {
+            newer.push(self.grown(Section::of_item(item).ok_or(Error::Garbled)?)?);
         }
         if newer.is_empty() {
             return Ok(None);
@@ -130,9 +139,12 @@ impl<'w> Behind<'w> {
         (our.value != their.value).then(|| "definitions".to_string())
     }
 
-    fn records(&self, ours: &mut [Item], theirs: &[Item]) {
+    fn records(&mut self, ours: &mut [Item], theirs: &[Item]) {
         let number =
             |item: &Item| item.value.as_deref().and_then(|mut value| varint::take(&mut value));
+        if let Some(their) = Self::fact(theirs, facts::RECORDS) {
+            self.most_records = self.most_records.max(number(&theirs[their]).unwrap_or(0));
+        }
         if let (Some(place), Some(their)) =
             (Self::fact(ours, facts::RECORDS), Self::fact(theirs, facts::RECORDS))
         {
@@ -146,61 +158,55 @@ impl<'w> Behind<'w> {
         for item in theirs {
             if let Key::Fact { space: facts::SESSIONS, .. } = item.key {
                 let session = Session::of_fact(item).ok_or(Error::Garbled)?;
-                self.theirs.insert(session.identity, session);
+                self.theirs.insert(session.identity, Arc::new(session));
             }
         }
         Ok(())
     }
 
-    /// The logs that have grown by a stretch, each from where it was known to its end.
-    fn grown(&mut self, stretch: &Stretch) -> Result<Vec<LogSource>> {
-        let Some(session) = self.theirs.get_mut(&stretch.identity) else { return Ok(Vec::new()) };
-        let Writer { store, pool, path, durable, .. } = self.writer;
-        let mut all = Vec::new();
-        for (log, meta, data) in &stretch.ends {
-            let index = *log as usize;
-            if session.logs.len() == index {
-                session.logs.push(LogPart::new(*log, *log, 0, 1));
+    /// The log that a section of theirs is in.
+    fn grown(&mut self, section: Section) -> Result<(Section, LogSource)> {
+        let Writer { store, pool, path, durable, base, .. } = self.writer;
+        let session = match (self.theirs.get(&section.identity), base) {
+            (Some(session), _) => session.clone(),
+            (None, Some(base)) => base.session(section.identity)?,
+            (None, None) => return Err(Error::Garbled),
+        };
+        self.theirs.insert(section.identity, session.clone());
+        let part = session.part(section.log).ok_or(Error::Garbled)?;
+        if durable {
+            // A version that waits for the disk promises everything that it consists of.
+            for file in [meta_path(path, &session, part.file), data_path(path, &session, part.file)]
+            {
+                store.open(&file, Access::ReadWrite)?.sync()?;
             }
-            let part = session.logs.get_mut(index).ok_or(Error::Garbled)?;
-            let from = part.meta_len;
-            (part.meta_len, part.data_len) = (*meta, *data);
-            if from >= *meta {
-                continue;
-            }
-            let part = part.clone();
-            if durable {
-                // A version that waits for the disk promises everything that it consists of.
-                for file in
-                    [meta_path(path, session, part.file), data_path(path, session, part.file)]
-                {
-                    store.open(&file, Access::ReadWrite)?.sync()?;
-                }
-            }
-            all.push(source(pool, path, session, (&part, from, (*meta, *data))));
         }
-        Ok(all)
+        let source = source(pool, path, &session, &part);
+        Ok((section, source))
     }
 
     /// The first place that both have written.
-    fn overlap(&mut self, newer: Vec<LogSource>) -> Result<Option<String>> {
+    fn overlap(&mut self, newer: Vec<(Section, LogSource)>) -> Result<Option<String>> {
         let budget = (self.writer.budget as usize / 2).max(LEAST_BUDGET);
         if self.ours.is_none() {
             self.ours = Some(self.index_of_ours(budget)?);
         }
         let mut theirs = Index::new(budget);
-        for log in newer {
-            theirs.add(log);
+        let mut logs = BTreeMap::new();
+        for (section, source) in newer {
+            let key = (section.identity, section.log);
+            let log = *logs.entry(key).or_insert_with(|| theirs.add(source));
+            let place = section.begin..section.end();
+            theirs.take_section(log, place, (section.number, section.data_end))?;
         }
-        let all = 0..theirs.logs.len();
-        theirs.catch_up(all)?;
+        theirs.settle();
         let Some(ours) = &self.ours else { return Ok(None) };
         if let Some(damage) = theirs.damages.first().or(ours.damages.first()) {
             return Ok(Some(format!("a log that cannot be compared ({})", damage.what)));
         }
         let mut found = Ok(None);
         ours.each(|var, entry| {
-            if entry.place() == NEW && matches!(found, Ok(None)) {
+            if matches!(found, Ok(None)) {
                 found = self.meets(var, (ours, entry), &theirs);
             }
         })?;
@@ -213,11 +219,15 @@ impl<'w> Behind<'w> {
         if let Some(Own { session, before, now }) = own {
             for (i, part) in session.logs.iter().enumerate() {
                 let at = |lengths: &[(u64, u64)]| lengths.get(i).copied().unwrap_or_default();
-                index.add(source(pool, path, session, (part, at(before).0, at(now))));
+                let ((from, _), (to, data)) = (at(before), at(now));
+                let log = index.add(source(pool, path, session, part));
+                if from < to {
+                    // Commits end sections, so that what is behind one can be read alone.
+                    index.take_section(log, from..to, (0, data))?;
+                }
             }
         }
-        let all = 0..index.logs.len();
-        index.catch_up(all)?;
+        index.settle();
         Ok(index)
     }
 
@@ -233,9 +243,7 @@ impl<'w> Behind<'w> {
             let record = records.first.saturating_add(i.saturating_mul(records.step));
             let mut met: Vec<LogFound> = Vec::new();
             let asked = theirs.ask(var, record, (entry.first, entry.end), |their| {
-                if their.place() == NEW {
-                    met.push(their.clone());
-                }
+                met.push(their.clone());
             });
             if !asked {
                 let why = "more than can be compared within esker_index_memory".to_string();
@@ -272,24 +280,19 @@ impl<'w> Behind<'w> {
     }
 }
 
-/// A log of which only what is behind `from` is new.
-fn source(
-    pool: &Arc<ReadPool>,
-    path: &Path,
-    session: &Session,
-    (part, from, (meta, data)): (&LogPart, u64, (u64, u64)),
-) -> LogSource {
+/// A log, of which sections are read.
+fn source(pool: &Arc<ReadPool>, path: &Path, session: &Session, part: &LogPart) -> LogSource {
     let open = |path: &Path, block| {
         Lane::open(pool.file(path), part.lane.into(), part.lanes.into(), block)
     };
     LogSource {
         meta: open(&meta_path(path, session, part.file), session.meta_block),
         data: open(&data_path(path, session, part.file), session.data_block),
-        orders: [(from, 0), (u64::MAX, NEW as u32)].into(),
+        orders: LogSource::in_one_session(0),
         rank: part.rank,
         identity: Some(session.identity),
-        meta_len: Some(meta),
-        data_len: Some(data),
+        meta_len: None,
+        data_len: None,
         read: 0,
     }
 }

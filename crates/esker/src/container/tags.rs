@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use esker_format::history::Branch;
+use esker_format::log::Session;
 use esker_history::History;
 use esker_store::{Access, Store};
 
@@ -134,13 +135,13 @@ pub fn tag(
     }
     let found = find(store, path, None)?;
     let top = found.next.saturating_sub(1);
-    require_countable(path, found.manifest.version, top)?;
+    require_countable(path, found.version, top)?;
     let trust = Trust::new(store, path, false)?.up_to(top);
     let history = history(store, path, new_writer()).witnessed(Arc::new(trust));
     let number = match version {
         // It must be there, and not have expired.
-        Some(number) => find(store, path, Some(number))?.manifest.version,
-        None => values_of(&history, path, found.manifest.version)?,
+        Some(number) => find(store, path, Some(number))?.version,
+        None => values_of(&history, path, found.version)?,
     };
     let tag = Tag { name: name.to_string(), version: number };
     if let Some(there) = tags_in(store, path)?.into_iter().find(|there| there.name == name) {
@@ -181,13 +182,15 @@ fn give(
     (word, tag, message): (&Branch, &Tag, &str),
     found: &Found,
 ) -> Result<()> {
-    let sync = |sessions| -> Result<()> {
+    let sync = |sessions: &[Session]| -> Result<()> {
         for file in unsafe_logs(path, sessions, found.safe) {
             store.open(&file, Access::ReadWrite)?.sync()?;
         }
         Ok(())
     };
-    sync(&found.manifest.sessions)?;
+    if found.safe < found.version {
+        sync(&found.edition.manifest()?.sessions)?;
+    }
     prepare(&**store, path)?;
     settle_names(&**store, path)?;
     let failed = |error| match error {

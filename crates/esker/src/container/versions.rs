@@ -11,6 +11,7 @@ use esker_format::log::{Manifest, Promise, PromiseSlot};
 use esker_history::{Attempt, History, Item, Key, Rebase, Version, spaces, tag_in};
 use esker_store::{Access, File, FolderSegments, Store};
 
+use super::edition::{Edition, header_in};
 use super::mark::{Format, Mark};
 use super::names::{MARK, decisions_path, promises_path};
 use super::promises::{Promises, prepare, promise};
@@ -31,7 +32,12 @@ const MOST_UNLISTED: u64 = 1 << 12;
 /// The version that a reader gets.
 #[derive(Debug)]
 pub(crate) struct Found {
-    pub(crate) manifest: Manifest,
+    /// The version, and its header.
+    pub(crate) version: u64,
+    pub(crate) edition: Edition,
+    pub(crate) header: Vec<u8>,
+    /// Bytes of payload and metadata in its logs.
+    pub(crate) bytes: (u64, u64),
     /// The number of the next version: behind all that there are or were.
     pub(crate) next: u64,
     /// The oldest version of the dataset.
@@ -45,7 +51,8 @@ pub(crate) struct Found {
 /// One version.
 #[derive(Debug)]
 pub(crate) enum Read {
-    Whole(Box<Manifest>),
+    /// It, and its header.
+    Whole(Box<Edition>, Vec<u8>),
     /// It is there, but not as it was written.
     Damaged(String),
     Absent,
@@ -173,24 +180,52 @@ impl Shelf {
         {
             return Ok(Read::Damaged("it is not the one that was committed".to_string()));
         }
-        let manifest = match self.format {
+        let edition = Edition::new(&self.store, &self.path, version, self.format);
+        match self.format {
             Format::One => match Manifest::decode(&bytes) {
-                Ok(manifest) => manifest,
-                Err(error) => return Ok(Read::Damaged(error.to_string())),
+                Ok(manifest) if manifest.version != version => {
+                    Ok(Read::Damaged(format!("it is that of version {}", manifest.version)))
+                }
+                Ok(manifest) => {
+                    let header = manifest.header.clone();
+                    Ok(Read::Whole(Box::new(edition.of_manifest(manifest)), header))
+                }
+                Err(error) => Ok(Read::Damaged(error.to_string())),
             },
-            Format::Two => match self.version(version) {
-                Ok(Some(found)) => match Manifest::from_facts(version, &found) {
-                    Ok(manifest) => manifest,
-                    Err(error) => return Ok(Read::Damaged(error.to_string())),
-                },
-                Ok(None) => return Ok(Read::GivenUp),
-                Err(esker_history::Error::Store(error)) => return Err(error.into()),
-                Err(error) => return Ok(Read::Damaged(error.to_string())),
-            },
-        };
-        match manifest.version == version {
-            true => Ok(Read::Whole(Box::new(manifest))),
-            false => Ok(Read::Damaged(format!("it is that of version {}", manifest.version))),
+            Format::Two => {
+                let found = self.version(version).and_then(|found| match found {
+                    Some(version) => header_in(&version).map(|header| Some((version, header))),
+                    None => Ok(None),
+                });
+                match found {
+                    Ok(Some((version, Ok(header)))) => {
+                        Ok(Read::Whole(Box::new(edition.of_version(version)), header))
+                    }
+                    Ok(Some((_, Err(error)))) => Ok(Read::Damaged(error.to_string())),
+                    Ok(None) => Ok(Read::GivenUp),
+                    Err(esker_history::Error::Store(error)) => Err(error.into()),
+                    Err(error) => Ok(Read::Damaged(error.to_string())),
+                }
+            }
+        }
+    }
+
+    /// Everything that a version consists of.
+    pub(super) fn manifest(&self, version: u64) -> Result<Manifest> {
+        let why = |why| broken(&self.path, format!("version {version}: {why}"));
+        match self.read(version, &PromiseSlot::Empty)? {
+            Read::Whole(edition, _) => Ok(edition.manifest()?.as_ref().clone()),
+            Read::Damaged(what) => Err(why(what)),
+            Read::Absent => Err(why("it is not there".to_string())),
+            Read::GivenUp => Err(why("it was given up".to_string())),
+        }
+    }
+
+    /// Bytes of payload and metadata in a version's logs: as was promised, or as they are.
+    fn bytes_of(&self, edition: &Edition, slot: &PromiseSlot) -> Result<(u64, u64)> {
+        match slot {
+            PromiseSlot::Promise(promise) => Ok((promise.data, promise.metadata)),
+            _ => Ok(edition.manifest()?.log_bytes()),
         }
     }
 
@@ -198,7 +233,7 @@ impl Shelf {
     pub(crate) fn glance(&self, version: u64, promised: &PromiseSlot) -> Result<Glance> {
         if self.format == Format::One {
             return Ok(match self.read(version, promised)? {
-                Read::Whole(_) | Read::GivenUp => Glance::Whole,
+                Read::Whole(..) | Read::GivenUp => Glance::Whole,
                 Read::Damaged(why) => Glance::Damaged(why),
                 Read::Absent => Glance::Absent,
             });
@@ -219,17 +254,16 @@ impl Shelf {
         }
     }
 
-    /// What is so in a version; `None` if its number was given up.
-    fn version(&self, number: u64) -> esker_history::Result<Option<Vec<Item>>> {
-        let history = history(&self.store, &self.path, 0);
-        let Some(version) = history.commit_of(&Branch::main(), number)? else { return Ok(None) };
-        version.all_facts().map(Some)
+    /// A version; `None` if its number was given up.
+    fn version(&self, number: u64) -> esker_history::Result<Option<Version>> {
+        history(&self.store, &self.path, 0).commit_of(&Branch::main(), number)
     }
 
     /// The newest version up to this one that has changed the dataset: one that gives names has not.
     pub(crate) fn last_change(&self, version: u64) -> u64 {
         let of_dataset = |item: &&Item| matches!(item.key, Key::Fact { space, .. } if space >= spaces::FIRST_FREE);
-        let facts = self.version(version).ok().flatten().unwrap_or_default();
+        let facts = self.version(version).ok().flatten().and_then(|found| found.all_facts().ok());
+        let facts = facts.unwrap_or_default();
         facts.iter().filter(of_dataset).map(|item| item.number).max().unwrap_or(version)
     }
 
@@ -311,13 +345,15 @@ fn asked_for(store: &Arc<dyn Store>, path: &Path, version: u64) -> Result<Found>
     let shelf = Shelf::open(store, path)?;
     let slot = shelf.promises.of(version)?;
     match shelf.read(version, &slot)? {
-        Read::Whole(_) if shelf.has_expired(version)? => {
+        Read::Whole(..) if shelf.has_expired(version)? => {
             Err(broken(path, format!("version {version} has expired")))
         }
-        Read::Whole(manifest) => {
+        Read::Whole(edition, header) => {
             let first = first_of(&slot).unwrap_or(version);
             let (next, safe) = (version.saturating_add(1), shelf.safe(version)?);
-            Ok(Found { next, manifest: *manifest, first, safe, notes: Vec::new() })
+            let bytes = shelf.bytes_of(&edition, &slot)?;
+            let (edition, notes) = (*edition, Vec::new());
+            Ok(Found { version, edition, header, bytes, next, first, safe, notes })
         }
         Read::Damaged(why) => {
             Err(broken(path, format!("the manifest of version {version} is damaged: {why}")))
@@ -369,7 +405,7 @@ fn newest(store: &Arc<dyn Store>, path: &Path, last: bool) -> Result<Option<Foun
         let slot = shelf.promises.of(version)?;
         let what = match shelf.read(version, &slot)? {
             Read::GivenUp => continue,
-            Read::Whole(manifest) => {
+            Read::Whole(edition, header) => {
                 let first = first_of(&slot).unwrap_or(lowest.max(1));
                 notes.extend(passed.iter().map(|what| {
                     format!(
@@ -378,7 +414,10 @@ fn newest(store: &Arc<dyn Store>, path: &Path, last: bool) -> Result<Option<Foun
                     )
                 }));
                 let (next, safe) = (top.saturating_add(1), shelf.safe(version)?);
-                return Ok(Some(Found { manifest: *manifest, next, first, safe, notes }));
+                let bytes = shelf.bytes_of(&edition, &slot)?;
+                let edition = *edition;
+                let found = Found { version, edition, header, bytes, next, first, safe, notes };
+                return Ok(Some(found));
             }
             // A creation that replaces the dataset may have removed it; and a list that is read while names come and
             // go may lack the new one as well as the old one.
@@ -424,8 +463,9 @@ fn newest(store: &Arc<dyn Store>, path: &Path, last: bool) -> Result<Option<Foun
 pub(crate) struct Telling<'t> {
     /// The whole header.
     pub(crate) header: &'t [u8],
-    /// Bytes of payload and metadata in all of its logs.
+    /// Bytes of payload and metadata in all of its logs, if nobody has committed meanwhile; and of these, what is new.
     pub(crate) bytes: (u64, u64),
+    pub(crate) grown: (u64, u64),
     /// The oldest version of the dataset; 0 for the one that is being made.
     pub(crate) first: u64,
     /// Whether it waits for the disk.
@@ -481,7 +521,7 @@ pub(crate) fn publish(
     };
     if expected.is_some_and(|expected| expected != number) {
         // It has what others have committed meanwhile, too.
-        promised = with_all(history, container, promised)?;
+        promised = with_all(&**store, history, container, (promised, telling.grown))?;
     }
     promise(&**store, container, promised)?;
     Ok(number)
@@ -494,8 +534,26 @@ fn sum_of(store: &dyn Store, container: &Path, number: u64) -> Result<u32> {
 }
 
 /// A promise of everything that its version has, with what other writers have committed.
-fn with_all(history: &History, container: &Path, promised: Promise) -> Result<Promise> {
-    let manifest = manifest_of(history, container, promised.version)?;
+fn with_all(
+    store: &dyn Store,
+    history: &History,
+    container: &Path,
+    (promised, grown): (Promise, (u64, u64)),
+) -> Result<Promise> {
+    let number = promised.version;
+    if let PromiseSlot::Promise(before) = Promises::open(store, container)?.of(number - 1)? {
+        let version = history.commit_of(&Branch::main(), number);
+        let header = version.and_then(|version| version.map(|v| header_in(&v)).transpose());
+        let header = header.map_err(|error| of_history(container, error))?;
+        if let Some(Ok(header)) = header {
+            let header = crc32c::crc32c(&header);
+            let data = before.data.saturating_add(grown.0);
+            let metadata = before.metadata.saturating_add(grown.1);
+            return Ok(Promise { header, data, metadata, ..promised });
+        }
+    }
+    // Nobody has promised the one before it yet, or ever.
+    let manifest = manifest_of(history, container, number)?;
     let ((data, metadata), header) = (manifest.log_bytes(), crc32c::crc32c(&manifest.header));
     Ok(Promise { header, data, metadata, ..promised })
 }

@@ -101,8 +101,8 @@ impl Asked {
         let mut bytes = Vec::new();
         varint::put(&mut bytes, self.room as u64);
         varint::put(&mut bytes, self.after.is_some().into());
-        let (epoch, rank, number) = self.after.unwrap_or_default();
-        [epoch, rank.into(), number].iter().for_each(|n| varint::put(&mut bytes, *n));
+        let (place, epoch, rank, number) = self.after.unwrap_or_default();
+        [place, epoch, rank.into(), number].iter().for_each(|n| varint::put(&mut bytes, *n));
         let mut before = [0; 5];
         for question in &self.questions {
             question.put(&mut bytes, &mut before);
@@ -118,9 +118,9 @@ impl Asked {
     fn take(bytes: &mut &[u8]) -> Option<Asked> {
         let room = usize::try_from(varint::take(bytes)?).ok()?;
         let is_after = varint::take(bytes)? != 0;
-        let epoch = varint::take(bytes)?;
+        let (place, epoch) = (varint::take(bytes)?, varint::take(bytes)?);
         let rank = u32::try_from(varint::take(bytes)?).ok()?;
-        let after = (epoch, rank, varint::take(bytes)?);
+        let after = (place, epoch, rank, varint::take(bytes)?);
         let mut questions = Vec::new();
         let mut before = [0; 5];
         while !bytes.is_empty() {
@@ -159,7 +159,7 @@ pub(crate) fn answer(index: &Index, asked: &Asked) -> Result<Vec<u8>> {
     let collected =
         index.collect(&asked.questions, asked.after, asked.room, |found| cost(index, found))?;
     let mut writer =
-        Writer { bytes: vec![collected.more.into()], before: [0; 11], defined: HashSet::new() };
+        Writer { bytes: vec![collected.more.into()], before: [0; 12], defined: HashSet::new() };
     for (var, found) in &collected.entries {
         writer.put(index, (*var, found))?;
     }
@@ -168,7 +168,7 @@ pub(crate) fn answer(index: &Index, asked: &Asked) -> Result<Vec<u8>> {
 
 struct Writer {
     bytes: Vec<u8>,
-    before: [u64; 11],
+    before: [u64; 12],
     /// Footprints that the message has defined, by log and number.
     defined: HashSet<(u32, u64)>,
 }
@@ -186,13 +186,15 @@ impl Writer {
             [(found.little, LITTLE), (found.encoded, ENCODED), (definition.is_some(), DEFINES)];
         flags |= switches.iter().filter(|(on, _)| *on).fold(0, |bits, (_, bit)| bits | bit);
         bytes.push(flags);
-        let (Records { first, count, step }, (order, _, number)) = (found.records, found.order);
+        let (Records { first, count, step }, (order, epoch, _, number)) =
+            (found.records, found.order);
         let place = [found.first, found.footprint, found.place, found.len];
         let [element, footprint, place, len] = place;
         let numbers = [
             var,
             found.log.into(),
             order,
+            epoch,
             number,
             first,
             count,
@@ -228,7 +230,7 @@ pub(crate) fn take_answer(
     may: impl Fn(u32) -> bool,
 ) -> Result<Reach> {
     let (more, mut rest) = bytes.split_first().ok_or(Error::Garbled)?;
-    let mut before = [0; 11];
+    let mut before = [0; 12];
     let mut reach = None;
     while !rest.is_empty() {
         let (var, found) = take_one(index, &mut rest, &mut before).ok_or(Error::Garbled)?;
@@ -244,14 +246,15 @@ pub(crate) fn take_answer(
     }
 }
 
-fn take_one(index: &mut Index, rest: &mut &[u8], before: &mut [u64; 11]) -> Option<(u64, Found)> {
+fn take_one(index: &mut Index, rest: &mut &[u8], before: &mut [u64; 12]) -> Option<(u64, Found)> {
     let (flags, after) = rest.split_first()?;
     *rest = after;
     if flags & !(WIDTH | LITTLE | ENCODED | DEFINES) != 0 {
         return None;
     }
     let numbers = take_differences(rest, before)?;
-    let [var, log, order, number, record, count, step, first, footprint, place, len] = numbers;
+    let [var, log, order, epoch, number, record, count, step, first, footprint, place, len] =
+        numbers;
     let log = u32::try_from(log).ok()?;
     let source = index.logs.get(log as usize)?;
     let rank = source.rank;
@@ -275,7 +278,7 @@ fn take_one(index: &mut Index, rest: &mut &[u8], before: &mut [u64; 11]) -> Opti
     *rest = after;
     let (sums, _) = sums.as_chunks::<4>();
     let found = Found {
-        order: (order, rank, number),
+        order: (order, epoch, rank, number),
         log,
         records,
         first,
@@ -327,7 +330,7 @@ mod tests {
             index.insert(
                 7,
                 Found {
-                    order: ((2 << 48) | (i / 9), 1, i),
+                    order: (2, i / 9, 1, i),
                     log: 1,
                     records: Records { first: i, count: 2, step: 2 },
                     first: 100 * i,
@@ -417,7 +420,7 @@ mod tests {
         ] {
             let question = Question::of_elements(7, records, elements);
             let found = asked_of(&index, &[question]);
-            let found: Vec<u64> = found.iter().map(|entry| entry.order.2).collect();
+            let found: Vec<u64> = found.iter().map(|entry| entry.order.3).collect();
             assert_eq!(found, expected);
         }
     }
@@ -429,7 +432,7 @@ mod tests {
         let elements = Pattern::of_levels(20, 1, vec![(50, 200)]);
         let question = Question { var: 7, records: 0..200, elements };
         let found = asked_of(&index, &[question]);
-        let found: Vec<u64> = found.iter().map(|entry| entry.order.2).collect();
+        let found: Vec<u64> = found.iter().map(|entry| entry.order.3).collect();
         assert_eq!(found, (0..100).step_by(2).collect::<Vec<u64>>());
         let elements = Pattern::of_levels(333, 67, vec![(2, 100)]);
         let question = Question { var: 7, records: 0..200, elements };
@@ -447,7 +450,7 @@ mod tests {
                 elements: Pattern::of_levels(9, 4, vec![(3, 100), (2, 10)]),
             },
         ];
-        let asked = Asked { questions: asked, after: Some((1 << 50, 3, 9)), room: 12_345 };
+        let asked = Asked { questions: asked, after: Some((1 << 50, 7, 3, 9)), room: 12_345 };
         let bytes = asked.encode();
         assert_eq!(Asked::decode(&bytes).unwrap(), asked);
         assert!(matches!(Asked::decode(&bytes[..bytes.len() - 1]), Err(Error::Garbled)));

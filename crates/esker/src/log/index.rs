@@ -7,6 +7,7 @@
 //! those that may have an answer, and is answered a section at a time, in the order of the entries.
 
 mod boxes;
+mod loading;
 mod lowest;
 
 pub(crate) use lowest::Cost;
@@ -20,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use esker_format::log::{Definition, Entry, Footprint, Frame, FrameKind, Records};
 
 use super::SortedRuns;
-use super::source::{EPOCH_BITS, LogSource};
+use super::source::LogSource;
 use super::weave::Weaves;
 use crate::bounded::Bounded;
 use crate::error::{Error, Result};
@@ -29,8 +30,8 @@ use crate::intervals::{Grouped, Interval, Levels};
 /// Bytes of tables that are kept for reads that follow.
 const MOST_WEAVES: usize = 4 << 20;
 
-/// Session and epoch, rank, place in the log: later entries are greater.
-pub(crate) type Order = (u64, u32, u64);
+/// Place of its version, epoch, rank, place in the log: later entries are greater.
+pub(crate) type Order = (u64, u64, u32, u64);
 
 /// One entry of one log, ready to be asked.
 #[derive(Debug, Clone)]
@@ -54,11 +55,6 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// The place of its stretch among all.
-    pub(crate) fn place(&self) -> u64 {
-        self.order.0 >> EPOCH_BITS
-    }
-
     /// Bytes that it takes.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Single>() + size_of::<u64>() + size_of_val(&self.sums[..])
@@ -154,6 +150,7 @@ struct Outline {
     len: u32,
     span: u64,
     elements: u64,
+    sum: u32,
 }
 
 /// Frames of a log, one behind the other, and what they touch.
@@ -186,8 +183,8 @@ pub struct LogDamage {
 #[derive(Debug)]
 pub(crate) struct Index {
     pub(crate) logs: Vec<LogSource>,
-    /// For each log its footprints, by number; `None` where a definition was lost.
-    outlines: Vec<Vec<Option<Outline>>>,
+    /// For each log its footprints, by number, as far as it was read.
+    outlines: Vec<Outlines>,
     /// Entries seen so far in each log.
     counts: Vec<u64>,
     sections: Vec<Section>,
@@ -214,6 +211,9 @@ struct Definitions {
     by_number: HashMap<(u32, u64), Box<[u8]>>,
     memory: usize,
 }
+
+/// Footprints of a log, by number.
+type Outlines = HashMap<u64, Outline>;
 
 /// Decoded footprints, by log and number.
 type Cache = Bounded<(u32, u64), Arc<SortedRuns>>;
@@ -248,7 +248,7 @@ impl Index {
     /// Adds a log and gives its number; what it holds comes with [`Index::catch_up`].
     pub(crate) fn add(&mut self, log: LogSource) -> usize {
         self.logs.push(log);
-        self.outlines.push(Vec::new());
+        self.outlines.push(Outlines::default());
         self.counts.push(0);
         self.logs.len() - 1
     }
@@ -357,10 +357,10 @@ impl Index {
     }
 
     fn take_in(&mut self, log: u32, at: u64, frame: Frame) -> Result<()> {
+        self.outline(log, &frame);
         if frame.kind != FrameKind::Entries {
             return Ok(());
         }
-        self.outline(log, &frame);
         let of = |get: fn(&Entry) -> Range<u64>| {
             let all = frame.entries.iter().map(get);
             all.reduce(|a, b| a.start.min(b.start)..a.end.max(b.end)).unwrap_or(0..0)
@@ -371,8 +371,9 @@ impl Index {
         // Not only of the first and last: nobody promises that a log's epochs ascend.
         let epochs = frame.entries.iter().map(|entry| entry.write.epoch);
         let epochs = (epochs.clone().min().unwrap_or(0), epochs.max().unwrap_or(0));
-        let first = (source.order_of(epochs.0, frame.end), source.rank, 0);
-        let last = (source.order_of(epochs.1, frame.end), source.rank, u64::MAX);
+        let place = source.place_at(frame.end);
+        let first = (place, epochs.0, source.rank, 0);
+        let last = (place, epochs.1, source.rank, u64::MAX);
         self.add_section(Section {
             log,
             at,
@@ -410,7 +411,7 @@ impl Index {
     fn add_section(&mut self, new: Section) {
         let around = |a: &Range<u64>, b: &Range<u64>| a.start.min(b.start)..a.end.max(b.end);
         if let Some(last) = self.sections.last_mut()
-            && last.log == new.log
+            && (last.log, last.end) == (new.log, new.at)
             && last.end - last.at < LEAST_SECTION
         {
             last.end = new.end;
@@ -426,19 +427,12 @@ impl Index {
     /// Notes where the frame's footprints are.
     fn outline(&mut self, log: u32, frame: &Frame) {
         for definition in &frame.footprints {
-            let outlines = &mut self.outlines[log as usize];
-            // Numbers that were lost with a damaged frame leave a gap; absurd ones are lost too.
-            let number = usize::try_from(definition.number).ok();
-            let Some(index) = number.filter(|n| *n < outlines.len() + (1 << 20)) else { continue };
-            if outlines.len() <= index {
-                outlines.resize(index + 1, None);
+            let Definition { number, place, elements, span, sum } = definition;
+            let (at, elements, span, sum) = (place.start, *elements, *span, *sum);
+            if let Ok(len) = u32::try_from(place.end - place.start) {
+                let outline = Outline { at, len, span, elements, sum };
+                self.outlines[log as usize].insert(*number, outline);
             }
-            let Definition { place, elements, span, .. } = definition;
-            let len = u32::try_from(place.end - place.start);
-            outlines[index] = len.ok().map(|len| {
-                let (at, elements, span) = (place.start, *elements, *span);
-                Outline { at, len, span, elements }
-            });
         }
     }
 
@@ -539,7 +533,7 @@ impl Index {
 struct OfLog<'i> {
     log: u32,
     source: &'i LogSource,
-    outlines: &'i [Option<Outline>],
+    outlines: &'i Outlines,
 }
 
 impl OfLog<'_> {
@@ -575,13 +569,13 @@ impl OfLog<'_> {
         (number, end_of_frame): (u64, u64),
     ) -> Option<Found> {
         let OfLog { log, source, outlines } = *self;
-        let outline = (*outlines.get(usize::try_from(entry.footprint).ok()?)?)?;
+        let outline = outlines.get(&entry.footprint)?;
         let write = &entry.write;
         let all = outline.elements.checked_mul(write.records.count)?;
         let fits = entry.encoded || all.checked_mul(write.width.into())? == entry.len;
         let end = write.first.checked_add(outline.span)?;
         fits.then(|| Found {
-            order: (source.order_of(write.epoch, end_of_frame), source.rank, number),
+            order: (source.place_at(end_of_frame), write.epoch, source.rank, number),
             log,
             records: write.records,
             first: write.first,

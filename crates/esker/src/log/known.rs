@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use esker_format::log::{ElementRun, Footprint};
+use esker_format::log::{Definition, ElementRun, Footprint};
 
 use super::parts::Shape;
 use crate::bounded::Bounded;
 use crate::mixed::{ByNumber, mix};
 
-/// Footprints with their numbers. Those that had to go are stored again.
+/// Footprints, with their numbers and places. Those that had to go are stored again.
 #[derive(Debug)]
 pub(crate) struct Known {
-    footprints: Bounded<Name, (Held, u64), ByNumber>,
+    footprints: Bounded<Name, (Held, Definition), ByNumber>,
     budget: u64,
 }
 
@@ -37,35 +37,35 @@ impl Known {
         Known { footprints: Bounded::default(), budget }
     }
 
-    /// The number of an equal footprint.
-    pub(crate) fn find(&mut self, shape: &Shape<'_>) -> Option<u64> {
+    /// The definition of an equal footprint.
+    pub(crate) fn find(&mut self, shape: &Shape<'_>) -> Option<Definition> {
         if let Shape::Shared(footprint) = shape
-            && let Some((Held::Shared(held), number)) = self.footprints.get(&shared(footprint))
+            && let Some((Held::Shared(held), known)) = self.footprints.get(&shared(footprint))
             && Arc::ptr_eq(held, footprint)
         {
-            return Some(*number);
+            return Some(known.clone());
         }
-        let (held, number) = self.footprints.get(&Name::Numbers(hash(shape)))?;
-        let number = *number;
+        let (held, known) = self.footprints.get(&Name::Numbers(hash(shape)))?;
+        let known = known.clone();
         match held {
-            Held::Own(footprint) if equal(footprint, shape) => self.meet(shape, number),
+            Held::Own(footprint) if equal(footprint, shape) => self.meet(shape, &known),
             _ => return None,
         }
-        Some(number)
+        Some(known)
     }
 
-    fn meet(&mut self, shape: &Shape<'_>, number: u64) {
+    fn meet(&mut self, shape: &Shape<'_>, known: &Definition) {
         if let Shape::Shared(footprint) = shape {
             // Whoever shares it has its memory.
             let held = Held::Shared(Arc::clone(footprint));
-            self.footprints.put(shared(footprint), (held, number), 0, self.budget);
+            self.footprints.put(shared(footprint), (held, known.clone()), 0, self.budget);
         }
     }
 
-    pub(crate) fn insert(&mut self, shape: &Shape<'_>, footprint: Footprint, number: u64) {
-        self.meet(shape, number);
+    pub(crate) fn insert(&mut self, shape: &Shape<'_>, footprint: Footprint, known: Definition) {
+        self.meet(shape, &known);
         let (name, memory) = (Name::Numbers(hash(shape)), footprint.memory() as u64);
-        self.footprints.put(name, (Held::Own(footprint), number), memory, self.budget);
+        self.footprints.put(name, (Held::Own(footprint), known), memory, self.budget);
     }
 
     /// Forgets everything: the log begins anew.

@@ -13,7 +13,7 @@ pub(crate) struct LogSource {
     pub(crate) meta: Arc<dyn File>,
     pub(crate) data: Arc<dyn File>,
     /// What lies over what, whatever its epoch: up to which byte of the metadata log entries have which place among all.
-    pub(crate) orders: Arc<[(u64, u32)]>,
+    pub(crate) orders: Arc<Vec<(u64, u64)>>,
     pub(crate) rank: u32,
     /// The session's own number, if the log's head must have it.
     pub(crate) identity: Option<u64>,
@@ -25,24 +25,40 @@ pub(crate) struct LogSource {
     pub(crate) read: u64,
 }
 
-/// The bits of an order's first number that are the epoch; those above are the place among all stretches of logs.
-const EPOCH: u64 = (1 << EPOCH_BITS) - 1;
-pub(super) const EPOCH_BITS: u32 = 36;
+/// The place of what was not committed: over everything.
+pub(crate) const UNCOMMITTED: u64 = u64::MAX;
+
+/// The place of what came with a version and lies over another: later ones are greater.
+pub(crate) fn place_of(over: u64, number: u64) -> u64 {
+    let half = |n: u64| n.min(u64::from(u32::MAX));
+    half(over) << 32 | half(number)
+}
 
 /// Bytes of a metadata log that are read at a time.
 const SECTION: u64 = 1 << 20;
 
 impl LogSource {
     /// Orders of a log of which everything has one place.
-    pub(crate) fn in_one_session(place: u32) -> Arc<[(u64, u32)]> {
-        [(u64::MAX, place)].into()
+    pub(crate) fn in_one_session(place: u64) -> Arc<Vec<(u64, u64)>> {
+        Arc::new(vec![(u64::MAX, place)])
     }
 
-    /// The first number of the order of an entry of this epoch, in a frame that ends there.
-    pub(super) fn order_of(&self, epoch: u64, end: u64) -> u64 {
+    /// The place of entries in a frame that ends there.
+    pub(super) fn place_at(&self, end: u64) -> u64 {
         let cut = self.orders.partition_point(|(until, _)| *until < end);
-        let place = self.orders.get(cut).or(self.orders.last()).map_or(0, |(_, place)| *place);
-        u64::from(place) << EPOCH_BITS | epoch.min(EPOCH)
+        self.orders.get(cut).or(self.orders.last()).map_or(0, |(_, place)| *place)
+    }
+
+    /// Adds places that bytes of the log have, up to these.
+    pub(crate) fn add_places(&mut self, cuts: impl IntoIterator<Item = (u64, u64)>) {
+        let orders = Arc::make_mut(&mut self.orders);
+        for (until, place) in cuts {
+            let at = orders.partition_point(|(known, _)| *known < until);
+            match orders.get_mut(at).filter(|(known, _)| *known == until) {
+                Some(known) => known.1 = place,
+                None => orders.insert(at, (until, place)),
+            }
+        }
     }
 
     /// Goes to the first frame. A log whose head is not whole has none. Gives whose log it is, if it

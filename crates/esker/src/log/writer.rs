@@ -1,5 +1,6 @@
 //! Appending to a log: payloads as they come, and what they are behind them.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use esker_codec::Scratch;
@@ -12,6 +13,7 @@ use super::filtered::{self, Filtered};
 use super::known::Known;
 use super::memo::Parts;
 use super::parts::{Part, Shape, each_part};
+use super::sections::{Section, Sections};
 use crate::error::{Error, Result};
 use crate::report::Report;
 use crate::request::Request;
@@ -38,6 +40,10 @@ pub(crate) struct LogWriter {
     data_end: u64,
     buffer: Vec<u8>,
     frame: FrameWriter,
+    /// Where the frame will begin in the metadata log.
+    frame_at: u64,
+    /// What the frames since the last commit touch, where somebody wants to know.
+    sections: Option<Sections>,
     /// Frames that are finished and not written, because a write failed.
     pending: Vec<u8>,
     known: Known,
@@ -70,10 +76,30 @@ impl LogWriter {
             data_end: 0,
             buffer: Vec::new(),
             frame: FrameWriter::new(0, 0),
+            frame_at: head,
+            sections: None,
             pending: Vec::new(),
             known: Known::new(cache),
             scratch: Mutex::new(Scratch::new()),
             converted: Vec::new(),
+        }
+    }
+
+    /// The same, in sections that can be read without what is before them.
+    pub(crate) fn in_sections(mut self) -> LogWriter {
+        self.sections = Some(Sections::new(self.frame_at));
+        self
+    }
+
+    /// The sections that are in the files and were not committed. After a flush, and nothing is added to them any more.
+    pub(crate) fn finish_sections(&mut self) -> &[Section] {
+        self.sections.as_mut().map_or(&[], Sections::finish)
+    }
+
+    /// These sections were committed: the log's first so many of those that were not.
+    pub(crate) fn committed(&mut self, sections: usize) {
+        if let Some(all) = &mut self.sections {
+            all.committed(sections);
         }
     }
 
@@ -194,16 +220,27 @@ impl LogWriter {
         sums: &[u32],
         report: &mut Report,
     ) -> Result<()> {
-        let footprint = match self.known.find(shape) {
-            Some(number) => number,
+        match self.known.find(shape) {
+            Some(known) => {
+                self.frame.entry(write, known.number, len, encoded, sums);
+                if let Some(sections) = &mut self.sections {
+                    sections.refer(known);
+                }
+            }
             None => {
                 let footprint = shape.footprint();
                 let number = self.frame.define(&footprint);
-                self.known.insert(shape, footprint, number);
-                number
+                let definition = self.frame.entry(write, number, len, encoded, sums);
+                if let Some(mut known) = definition {
+                    let Range { start, end } = known.place;
+                    known.place = self.frame_at + start..self.frame_at + end;
+                    self.known.insert(shape, footprint, known);
+                }
             }
-        };
-        self.frame.entry(write, footprint, len, encoded, sums);
+        }
+        if let Some(sections) = &mut self.sections {
+            sections.touch(write);
+        }
         match self.frame.len() >= FRAME {
             true => self.flush(report),
             false => Ok(()),
@@ -302,6 +339,12 @@ impl LogWriter {
             let next = FrameWriter::new(self.data_end, self.frame.next_footprint());
             let full = std::mem::replace(&mut self.frame, next);
             self.pending.extend(full.finish().unwrap_or_default());
+            if let Some(sections) = &mut self.sections {
+                self.pending.extend(sections.references());
+                let end = self.meta_end + self.pending.len() as u64;
+                sections.end_frame(end, self.data_end);
+            }
+            self.frame_at = self.meta_end + self.pending.len() as u64;
         }
         self.write_pending(report)
     }
@@ -360,6 +403,8 @@ impl LogWriter {
         self.buffer.clear();
         self.pending.clear();
         self.frame = FrameWriter::new(0, 0);
+        self.frame_at = end;
+        self.sections = self.sections.as_ref().map(|_| Sections::new(end));
         self.known.clear();
         Ok(())
     }

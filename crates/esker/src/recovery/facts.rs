@@ -62,7 +62,8 @@ pub fn container_facts(
     }
     let path = &store.resolve(path)?;
     let store = &store.enclosed(path)?;
-    let Found { manifest, notes, .. } = container::find(store, path, version)?;
+    let Found { edition, notes, .. } = container::find(store, path, version)?;
+    let manifest = edition.manifest()?;
     let sessions = manifest.sessions.iter().map(|session| {
         let mut files: Vec<u32> = session.logs.iter().map(|part| part.file).collect();
         files.sort_unstable();
@@ -88,5 +89,5 @@ pub fn container_facts(
 pub fn container_header(store: &dyn Store, path: &Path, version: Option<u64>) -> Result<Header> {
     let path = &store.resolve(path)?;
     let found = container::find(&store.enclosed(path)?, path, version)?;
-    super::header_of(path, &found.manifest)
+    super::header_of(path, &found.header)
 }

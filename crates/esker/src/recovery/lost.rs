@@ -56,7 +56,11 @@ pub(super) fn lost_versions(shelf: &Shelf, first: u64, look: Look) -> Result<Vec
         let glance = match look {
             Look::Glance => shelf.glance(version, &slot)?,
             Look::Whole => match shelf.read(version, &slot)? {
-                Read::Whole(_) | Read::GivenUp => Glance::Whole,
+                Read::Whole(edition, _) => match super::everything(&edition)? {
+                    Ok(_) => Glance::Whole,
+                    Err(why) => Glance::Damaged(why),
+                },
+                Read::GivenUp => Glance::Whole,
                 Read::Damaged(why) => Glance::Damaged(why),
                 Read::Absent => Glance::Absent,
             },

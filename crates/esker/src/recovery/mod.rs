@@ -9,6 +9,7 @@
 
 mod facts;
 mod fault;
+mod listed;
 mod lost;
 mod read;
 mod rewrite;
@@ -19,12 +20,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use esker_format::history::Branch;
-use esker_format::log::{Aborted, Cut, Manifest, PromiseSlot, Session};
+use esker_format::log::{Aborted, Cut, Manifest, PromiseSlot, Section, Session};
 use esker_format::{Header, NumRecs};
 use esker_history::{Attempt, Item, Key, Strict, spaces};
 use esker_store::{ReadPool, Store};
 
-use crate::container::{self, Format, Mark, Read, Shelf, Telling, Trust, publish};
+use crate::container::{self, Edition, Format, Mark, Read, Shelf, Telling, Trust, publish};
 use crate::error::{Error, Result};
 use lost::{Look, lost_versions, promises_damaged};
 use read::{LogRead, Reach, Reader};
@@ -70,8 +71,9 @@ pub fn examine(
 ) -> Result<Examination> {
     let path = &store.resolve(path)?;
     let store = &store.enclosed(path)?;
-    let container::Found { manifest, first, notes, .. } = container::find(store, path, version)?;
-    let header = header_of(path, &manifest)?;
+    let container::Found { edition, first, notes, .. } = container::find(store, path, version)?;
+    let manifest = edition.manifest()?;
+    let header = header_of(path, &manifest.header)?;
     // As a reader wants it.
     crate::sound::require(path, &header)?;
     let logs = manifest.sessions.iter().flat_map(|session| &session.logs);
@@ -96,11 +98,17 @@ pub fn examine(
             examination.faults.extend(read.faults);
         }
     }
+    // What is damaged is told already, and may lie where something else is missed.
+    if examination.faults.is_empty()
+        && let Some(sections) = edition.all_sections()?
+    {
+        examination.faults = listed::unlisted(&pool, path, &manifest, sections)?;
+    }
     Ok(examination)
 }
 
-fn header_of(path: &Path, manifest: &Manifest) -> Result<Header> {
-    let decoded = Header::decode(&manifest.header, u64::MAX);
+fn header_of(path: &Path, bytes: &[u8]) -> Result<Header> {
+    let decoded = Header::decode(bytes, u64::MAX);
     decoded.map_err(|source| Error::Decode { path: path.to_path_buf(), source })
 }
 
@@ -203,7 +211,7 @@ pub fn recover_container(
     let mut lost = lost_versions(&shelf, manifest.version.saturating_add(1), Look::Whole)?;
     let changed = shelf.last_change(manifest.version);
     let promises = promises_damaged(&**store, path, manifest.version)?;
-    let mut header = header_of(path, &manifest)?;
+    let mut header = header_of(path, &manifest.header)?;
     let pool = ReadPool::new(store.clone(), OPEN_FILES);
     let mut recovery = ContainerRecovery {
         found: manifest.version,
@@ -317,6 +325,7 @@ fn commit_whole(
     let history = container::history(store, path, container::new_writer());
     let history = history.witnessed(Arc::new(trust));
     let mut items = manifest.facts();
+    items.extend(manifest.whole_logs().iter().map(Section::item));
     if let Ok(Some(version)) = history.commit_of(&Branch::main(), found) {
         let facts = version.all_facts().unwrap_or_default();
         items.extend(facts.into_iter().filter(is_of_history));
@@ -325,7 +334,7 @@ fn commit_whole(
     let attempt = Attempt::new(Branch::main(), top).items(items).whole().durable(true);
     let attempt = attempt.message("recovered").time(container::now());
     let (header, bytes) = (&manifest.header[..], manifest.log_bytes());
-    let telling = Telling { header, bytes, first, durable: true, known: false };
+    let telling = Telling { header, bytes, grown: bytes, first, durable: true, known: false };
     publish(store, path, &history, (attempt, &mut Strict::default()), telling)?;
     Ok(())
 }
@@ -364,12 +373,14 @@ fn newest_whole(shelf: &Shelf, path: &Path) -> Result<Newest> {
     let number = all.first().copied().unwrap_or(0).max(promises.highest());
     for version in &all {
         let slot = promises.of(*version)?;
-        if let Read::Whole(manifest) = shelf.read(*version, &slot)? {
+        if let Read::Whole(edition, _) = shelf.read(*version, &slot)? {
+            // Something that it shares with others may be damaged.
+            let Ok(manifest) = everything(&edition)? else { continue };
             let first = match slot {
                 PromiseSlot::Promise(promise) => promise.first,
                 _ => all.last().copied().unwrap_or(*version),
             };
-            return Ok(Newest { manifest: *manifest, number, first });
+            return Ok(Newest { manifest, number, first });
         }
     }
     let why = match all.is_empty() {
@@ -377,6 +388,20 @@ fn newest_whole(shelf: &Shelf, path: &Path) -> Result<Newest> {
         false => "the manifests of all versions are damaged: nothing can be recovered",
     };
     Err(Error::Container { path: path.to_path_buf(), why: why.to_string() })
+}
+
+/// Everything that a version consists of, the sections of its logs with it; or why that cannot be read.
+pub(super) fn everything(edition: &Edition) -> Result<std::result::Result<Manifest, String>> {
+    let whole = edition.manifest().and_then(|manifest| {
+        edition.all_sections()?;
+        Ok(manifest.as_ref().clone())
+    });
+    match whole {
+        Ok(manifest) => Ok(Ok(manifest)),
+        Err(error @ Error::Store(_)) => Err(error),
+        Err(Error::Container { why, .. }) => Ok(Err(why)),
+        Err(error) => Ok(Err(error.to_string())),
+    }
 }
 
 /// Bytes of the logs, about.

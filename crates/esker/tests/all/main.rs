@@ -18,6 +18,7 @@ mod kill;
 mod killed_ranks;
 mod lists;
 mod log_reads;
+mod log_sections;
 mod long_reads;
 mod many;
 mod model;
@@ -37,6 +38,7 @@ mod sparse;
 mod strides;
 mod subfiles;
 mod subfiles_power;
+mod two_jobs;
 mod writers;
 mod young;
 

@@ -164,6 +164,18 @@ fn random_writers_agree_with_a_serial_model() {
         }
         drop(writers);
         for (number, version) in (2..).zip(&versions) {
+            // Of a version that was just opened only what is asked for is looked up.
+            let options = OpenOptions::new().store(shared.clone()).container_version(number);
+            let ds = Dataset::open_with(path, options).unwrap();
+            for _ in 0..4 {
+                let (record, x) = (dice.below_u64(RECORDS), dice.below_u64(X));
+                let what = format!("turn {turn}, version {number}, record {record}, {x}");
+                let found: Vec<i32> = ds.get(RECORD, &Selection::element(&[record, x])).unwrap();
+                assert_eq!(found, [version.state[(X + record * X + x) as usize]], "{what}");
+                let found: Vec<i32> = ds.get(FIXED, &Selection::element(&[x])).unwrap();
+                assert_eq!(found, [version.state[x as usize]], "{what}");
+            }
+            assert_eq!(everything(&ds), version.state, "turn {turn}, version {number}");
             assert_eq!(at(&shared, path, number), version.state, "turn {turn}, version {number}");
         }
         let examined = esker::examine(&shared, path, None, &mut |_, _| {}).unwrap();

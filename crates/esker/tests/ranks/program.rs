@@ -87,6 +87,9 @@ fn main() -> ExitCode {
             let dies = (comm.rank() as u64 == number(victim)).then(|| number(writes));
             endless_chunks(&comm, Path::new(dir), files, dies);
         }
+        ["steps", container, variable, dir, steps] => {
+            many_steps(&comm, Path::new(container), variable, Path::new(dir), number(steps));
+        }
         ["endless-log", dir, files] => endless_log(&comm, Path::new(dir), files),
         ["redefine", dir] => redefine(&comm, Path::new(dir)),
         ["full", path] => full(&comm, Path::new(path)),
@@ -96,7 +99,7 @@ fn main() -> ExitCode {
         ["hints", path] => tell_hints(&comm, Path::new(path)),
         _ => {
             eprintln!(
-                "esker-ranks scenario DIR FIRST COUNT | decomposed DIR FIRST COUNT | chunked DIR FIRST COUNT | endless DIR | endless-chunks DIR FILES VICTIM WRITES | endless-log DIR FILES | redefine DIR | full PATH | interleave PATH | first-writer FORM DIR | second-writer FORM DIR | hints PATH"
+                "esker-ranks scenario DIR FIRST COUNT | decomposed DIR FIRST COUNT | chunked DIR FIRST COUNT | endless DIR | endless-chunks DIR FILES VICTIM WRITES | endless-log DIR FILES | steps CONTAINER VARIABLE DIR STEPS | redefine DIR | full PATH | interleave PATH | first-writer FORM DIR | second-writer FORM DIR | hints PATH"
             );
             return ExitCode::FAILURE;
         }
@@ -237,6 +240,34 @@ fn endless_log(comm: &Arc<dyn Communicator>, dir: &Path, files: &str) {
             }
         }
     }
+}
+
+/// Writes records to a variable of a container that others write to as well, each rank a part, and commits each of them; all of
+/// these steps, or, for 0 of them, until it is killed. `synced` says how often.
+fn many_steps(
+    comm: &Arc<dyn Communicator>,
+    container: &Path,
+    variable: &str,
+    dir: &Path,
+    steps: u64,
+) {
+    let (me, ranks) = (comm.rank() as u64, comm.size() as u64);
+    be_found(dir, me);
+    let options = OpenOptions::new().writable(true).comm(comm.clone());
+    let mut ds = Dataset::open_with(container, options).unwrap();
+    let var = ds.var(variable).unwrap();
+    let width = ds.shape(var).unwrap()[1];
+    let count = (width - me).div_ceil(ranks);
+    for step in (0..).take_while(|step| steps == 0 || *step < steps) {
+        let mine = Selection::strided(&[step, me], &[1, count], &[1, ranks]);
+        let data: Vec<f32> = (0..count).map(|i| value(step, i * ranks + me)).collect();
+        ds.put_all(var, &mine, &data).unwrap();
+        ds.sync().unwrap();
+        if me == 0 {
+            tell(dir, step + 1);
+        }
+    }
+    ds.close().unwrap();
 }
 
 /// Rewrites all chunks of a variable and appends a record to another until it is killed, each rank a part

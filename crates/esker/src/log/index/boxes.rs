@@ -56,8 +56,10 @@ impl Index {
         if self.given.is_some() {
             return Ok(self.defined(found.log, found.footprint).map(<[u8]>::to_vec));
         }
-        let Some(Outline { at, len, .. }) = self.outline_of(found) else { return Ok(None) };
-        bytes_of(&self.logs[found.log as usize], at..at + u64::from(len)).map(Some)
+        let Some(Outline { at, len, sum, .. }) = self.outline_of(found) else { return Ok(None) };
+        let bytes = bytes_of(&self.logs[found.log as usize], at..at + u64::from(len))?;
+        // Whoever read the section it is used in has not read where it lies.
+        Ok((crc32c::crc32c(&bytes) == sum).then_some(bytes))
     }
 
     /// How long the encoded footprint of an entry is.
@@ -69,7 +71,7 @@ impl Index {
     }
 
     fn outline_of(&self, found: &Found) -> Option<Outline> {
-        *self.outlines.get(found.log as usize)?.get(found.footprint as usize)?
+        self.outlines.get(found.log as usize)?.get(&found.footprint).copied()
     }
 
     /// How many entries were indexed.

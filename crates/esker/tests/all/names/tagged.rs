@@ -339,7 +339,6 @@ fn many_tags_are_told_and_survive_runs() {
     let runs = store.list().into_iter().filter(|path| path.starts_with("/run/a.esk/runs"));
     let run = runs.max().unwrap();
     damage(&store, &run);
-    assert!(open(&all, "").is_err());
     let recovery = recover(&all, false);
     assert!(!recovery.lost_versions.is_empty(), "{recovery:?}");
     let kept = tags(&all).len();
