@@ -126,13 +126,13 @@ def test_a_transaction_happens_or_not(path):
             assert ds["v"][0] == 9
             raise wrong
         assert values(path) == [6, 5, 5]
-    # With a definition, and after a version of its own.
+    # In define mode, and after a version of its own.
     with pytest.raises(RuntimeError), esker.transaction(path) as ds:
         ds["v"][0] = 7
         ds.sync()
         ds["v"][1] = 9
-        ds.attrs["title"] = "new"
         ds.redef()
+        ds.create_variable("w", "i4", "x")
         raise RuntimeError
     assert values(path)[0] == 7
     with esker.transaction(path) as ds:
@@ -141,6 +141,15 @@ def test_a_transaction_happens_or_not(path):
     assert values(path) == [7, 5, 5]
     esker.recover(path)
     assert values(path) == [7, 5, 5], "nothing comes back"
+    with esker.open(path) as ds:
+        assert list(ds) == ["v"]
+    # What is defined is a version at once, as after every enddef, with what was written before it.
+    with pytest.raises(RuntimeError), esker.transaction(path) as ds:
+        ds.attrs["title"] = "new"
+        ds["v"][1] = 9
+        raise RuntimeError
+    with esker.open(path) as ds:
+        assert ds.attrs["title"] == "new" and ds["v"][:].tolist() == [7, 5, 5]
 
 
 def test_a_transaction_that_meets_another_is_given_up(path):

@@ -23,7 +23,9 @@ def transaction(
             ds["p"][...] += 100
 
     An exception in the block, and a commit that fails (:class:`esker.Conflict`), give up what was written since the last
-    version (the container's, or that of a ``ds.sync()`` in the block), for good: ``esker recover`` does not bring it back.
+    version, for good: ``esker recover`` does not bring it back. That is the container's version, or one that the block itself has
+    made: by ``ds.sync()``, or by a change of definitions or attributes, which is a version at once, with what was written before it. So
+    definitions come first in a block, or before it.
 
     message: one line that is told of the version, as in :meth:`Dataset.sync`.
     comm: an mpi4py communicator; then all ranks make the call. A rank that fails alone cannot wait for the others: it notes that the
