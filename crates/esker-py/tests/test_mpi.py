@@ -15,7 +15,7 @@ pytest.importorskip("mpi4py")
 #: How each MPI starts programs, and which library mpi4py is to take.
 LAUNCHERS = {
     "mpich": ["mpiexec.mpich"],
-    "openmpi": ["mpiexec.openmpi", "--allow-run-as-root", "--oversubscribe"],
+    "openmpi": ["mpiexec.openmpi", "--allow-run-as-root", "--oversubscribe", "--mca", "mpi_yield_when_idle", "1"],
 }
 LIBRARIES = {"mpich": ["libmpich.so.12", "libmpi.so.12"], "openmpi": ["libmpi.so.40"]}
 

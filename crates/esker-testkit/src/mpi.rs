@@ -8,7 +8,7 @@
 use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
@@ -67,13 +67,14 @@ impl Ended {
 }
 
 impl Mpi {
-    /// MPICH's.
+    /// MPICH's. Its ranks yield too, unless `$ESKER_TEST_MPI_POLLS` is set.
     pub fn mpich() -> Mpi {
+        let preload = yielding().map(|library| ["-genv".into(), "LD_PRELOAD".into(), library]);
         Mpi {
             name: "MPICH",
             suffix: "mpich",
             mpiexec: "mpiexec.mpich".into(),
-            arguments: Vec::new(),
+            arguments: preload.into_iter().flatten().collect(),
             variables: Vec::new(),
             directory: None,
         }
@@ -163,6 +164,28 @@ impl Mpi {
     pub fn run(&self, ranks: usize, words: &[&str]) -> Ended {
         self.start(&[(ranks, words)]).end()
     }
+}
+
+/// A library to be loaded first: MPICH's ranks never give up a core while they wait, and with more ranks than cores a job takes
+/// many times as long, and all that runs beside it. `None` where it cannot be compiled: then they do.
+fn yielding() -> Option<String> {
+    static LIBRARY: OnceLock<Option<String>> = OnceLock::new();
+    LIBRARY
+        .get_or_init(compiled)
+        .clone()
+        .filter(|_| std::env::var_os("ESKER_TEST_MPI_POLLS").is_none())
+}
+
+fn compiled() -> Option<String> {
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../esker-bench/peers/mpich-yield.c");
+    // Beside the test program, where nobody else writes; several of them may be making it.
+    let mine = std::env::current_exe().ok()?.with_file_name("mpich-yield.so");
+    let draft = mine.with_extension(format!("{}.so", std::process::id()));
+    let mut compile = Command::new("cc");
+    compile.args(["-O2", "-shared", "-fPIC", "-o"]).arg(&draft).args([source, "-ldl"]);
+    let made = compile.stderr(Stdio::null()).status().is_ok_and(|status| status.success());
+    made.then(|| std::fs::rename(&draft, &mine).ok())??;
+    mine.to_str().map(String::from)
 }
 
 fn read(mut from: impl Read + Send + 'static) -> JoinHandle<String> {

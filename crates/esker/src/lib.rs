@@ -148,7 +148,7 @@ pub use chunked::policy as owners;
 pub use chunked::{ChunkFault, ChunkFaultKind, Chunking, StoredChunk, TableBlock};
 
 pub use container::{
-    Tag, VersionFacts, VersionState, tag, tags, version_in_path, version_named, versions,
+    Changes, Tag, VersionFacts, VersionState, tag, tags, version_in_path, version_named, versions,
 };
 pub use dataset::Dataset;
 pub use decomposed::{Decomposition, DecompositionId, is_unmarked};

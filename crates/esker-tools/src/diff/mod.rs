@@ -21,7 +21,7 @@
 //! ```
 //!
 //! Memory is bounded: values stream through two windows, records in batches, or in boxes of whole
-//! chunks.
+//! chunks. Of two versions of one container only those records are read that one of them has changed.
 
 mod arrays;
 mod compare;
@@ -121,10 +121,16 @@ pub fn diff(
     let mut report = Report::default();
     let pairs = structure::compare(&first.dataset, &second.dataset, options, &mut report)?;
     if !options.header_only {
+        // A NaN that is not the same as itself differs though nobody has changed it.
+        let changes = match options.nan_equal {
+            true => second.dataset.changes_since(&first.dataset)?,
+            false => None,
+        };
         match first.is_chunked()? || second.is_chunked()? {
             true => arrays::compare(&first, &second, &pairs, options, progress, &mut report)?,
             false => {
-                values::compare(&mut first, &mut second, &pairs, options, progress, &mut report)?;
+                let (sides, changes) = ((&mut first, &mut second), changes.as_ref());
+                values::compare(sides, changes, &pairs, options, progress, &mut report)?;
             }
         }
     }

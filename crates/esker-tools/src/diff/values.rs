@@ -1,7 +1,7 @@
 //! Values: both files side by side, in bounded memory.
 
 use esker::values::swap_in_place;
-use esker::{ExternalType, Scalar, VarId};
+use esker::{Changes, ExternalType, Scalar, VarId};
 
 use super::compare::Closeness;
 use super::report::{Report, ValueDifferences, ValuePair};
@@ -16,10 +16,10 @@ const BLOCK: u64 = 32 << 10;
 /// Reads of less than this are not worth their call.
 const CLOSE: u64 = 64 << 10;
 
-/// Compares the values of all pairs.
+/// Compares the values of all pairs; where they are known, only what may have changed.
 pub(super) fn compare(
-    a: &mut Source,
-    b: &mut Source,
+    (a, b): (&mut Source, &mut Source),
+    changes: Option<&Changes>,
     pairs: &[Pair],
     options: &DiffOptions,
     progress: &mut dyn Progress,
@@ -40,9 +40,20 @@ pub(super) fn compare(
             progress.progress(told.0, total);
         }
     };
+    // Variables of one number in both have the same sections.
+    let may_differ = |tally: &Tally<'_>, record: u64| match changes {
+        Some(changes) if tally.a.var == tally.b.var => changes.touch(tally.a.var, record),
+        _ => true,
+    };
+    let mut passed_over = 0;
     for tally in tallies.iter_mut().filter(|t| !t.both_records()) {
+        let is_fixed = !tally.a.record && !tally.b.record;
         for outer in 0..tally.outer() {
-            tell(tally.step(a, b, outer)?);
+            let bytes = match is_fixed && !may_differ(tally, 0) {
+                true => tally.pass_over(outer, &mut passed_over),
+                false => tally.step(a, b, outer)?,
+            };
+            tell(bytes);
         }
     }
     // Records of both files, one after the other with all of their variables.
@@ -52,14 +63,29 @@ pub(super) fn compare(
     let wanted = |size: fn(&Tally<'_>) -> u64| records.iter().map(|t| t.elements * size(t)).sum();
     let ahead_a = Records::new(a, wanted(|t| t.a.ty.size()));
     let ahead_b = Records::new(b, wanted(|t| t.b.ty.size()));
+    // Of records that are apart from each other nobody reads ahead.
+    let most_ahead =
+        if changes.is_some() { |record: u64, _: u64| record + 1 } else { |_, most| most };
     for record in 0..most {
-        ahead_a.fetch(a, record, most)?;
-        ahead_b.fetch(b, record, most)?;
+        let wanted = records.iter().any(|tally| may_differ(tally, record));
+        if wanted {
+            ahead_a.fetch(a, record, most_ahead(record, most))?;
+            ahead_b.fetch(b, record, most_ahead(record, most))?;
+        }
         for tally in &mut records {
-            tell(tally.step(a, b, record)?);
+            let bytes = match may_differ(tally, record) {
+                true => tally.step(a, b, record)?,
+                false => tally.pass_over(record, &mut passed_over),
+            };
+            tell(bytes);
         }
     }
     progress.progress(total, total);
+    if passed_over > 0 {
+        report.notes.push(format!(
+            "versions of one container: {passed_over} values that neither has changed since the other were not read"
+        ));
+    }
     for tally in tallies {
         report.variables_compared += 1;
         report.values_compared += tally.found.compared;
@@ -137,6 +163,16 @@ impl<'a> Tally<'a> {
 
     fn bytes(&self) -> u64 {
         self.elements * self.a.ty.size() * self.outer()
+    }
+
+    /// Counts step number `outer` as the same, which it is known to be; gives its bytes in the first file.
+    fn pass_over(&mut self, outer: u64, values: &mut u64) -> u64 {
+        if outer >= self.outer() {
+            return 0;
+        }
+        self.found.compared += self.elements;
+        *values += self.elements;
+        self.elements * self.a.ty.size()
     }
 
     /// Compares step number `outer`; gives the bytes of the first file that were read.

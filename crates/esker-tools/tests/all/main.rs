@@ -14,6 +14,7 @@ mod refs;
 mod replay;
 mod sealed_check;
 mod texts;
+mod versions;
 mod whole_or_not;
 
 /// Counts for each thread by itself, so that tests may run side by side.
