@@ -293,8 +293,9 @@ impl Shelf {
             // A name that was given while it expired keeps it.
             Ok(last.has_expired(number)? && !last.tags()?.iter().any(|(_, _, n)| *n == number))
         };
-        let expired = self.last_readable()?.map_or(Ok(false), expired);
-        Ok(expired.unwrap_or_else(|_: esker_history::Error| false))
+        let expired: esker_history::Result<bool> = self.last_readable()?.map_or(Ok(false), expired);
+        // Where that cannot be told, it may be all that there is.
+        Ok(expired.unwrap_or(false))
     }
 
     /// The newest version that can be read, whatever was promised of newer ones: it tells of names and of what has expired, which stay so.
