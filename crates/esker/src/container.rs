@@ -41,7 +41,7 @@ use crate::base::{Base, broadcast_parts, identity, joined, parts_of};
 use crate::bounded::CacheUse;
 use crate::error::{Error, Result};
 use crate::hints::{Hints, LogFiles};
-use crate::log::{FILTERS, Index, Lengths, LogDamage, LogWriter, Memo, Question, View};
+use crate::log::{FILTERS, Index, Lengths, LogDamage, LogWriter, Memo, View};
 use crate::report::Report;
 use deciding::Deciding;
 use distributed::Share;
@@ -379,10 +379,7 @@ impl Container {
             return Ok(());
         }
         let records = before.records(u64::MAX);
-        let whole = |(number, _): &(u64, &Variable)| {
-            Question::of_elements(*number, 0..records.max(1), 0..u64::MAX)
-        };
-        let wanted = || changed.iter().map(whole).collect();
+        let wanted = || changed.iter().map(|(number, _)| (*number, 0..records.max(1))).collect();
         let allowed = self.see(base, records, Some(&wanted)).and_then(|()| {
             let state = self.view.state();
             for (number, variable) in &changed {

@@ -126,7 +126,8 @@ impl Container {
         }
         let ranks = ground.base.comm.size();
         let exchanges = strategy::exchanges_read(together, &ground.base.hints, ranks);
-        let wanted = || questions(&ground.header, gets.iter().map(|get| get.var).zip(&extents));
+        let wanted =
+            || log::records_read(&ground.header, gets.iter().map(|get| get.var).zip(&extents));
         // Who reads for others does not know what.
         let wanted: Wanted<'_> = (!exchanges).then_some(&wanted);
         let mut seen = self.see(&ground.base, ground.records, wanted);
@@ -215,7 +216,8 @@ impl Layout for Container {
         _: Option<&Arc<dyn Over>>,
         report: &mut Report,
     ) -> Result<()> {
-        let wanted = || questions(&ground.header, gets.iter().map(|get| (get.var, &get.extent)));
+        let wanted =
+            || log::records_read(&ground.header, gets.iter().map(|get| (get.var, &get.extent)));
         self.see(&ground.base, ground.records, Some(&wanted))?;
         self.view.read(ground, gets, report)
     }

@@ -13,10 +13,10 @@ use super::edition::Edition;
 use super::{Container, broken, damaged, data_path, meta_path};
 use crate::base::Base;
 use crate::error::Result;
-use crate::log::{Index, Lengths, LogSource, Question, UNCOMMITTED, place_of};
+use crate::log::{Index, Lengths, LogSource, UNCOMMITTED, place_of};
 
-/// What a read wants to see; everything, if nobody says.
-pub(crate) type Wanted<'w> = Option<&'w dyn Fn() -> Vec<Question>>;
+/// What a read wants to see: records of variables; everything, if nobody says.
+pub(crate) type Wanted<'w> = Option<&'w dyn Fn() -> Vec<(u64, Range<u64>)>>;
 
 /// Which entries the view's index has.
 #[derive(Debug, Default)]
@@ -111,7 +111,7 @@ impl Container {
             seen.all = true;
             return Ok(());
         };
-        for Question { var, records, .. } in wanted() {
+        for (var, records) in wanted() {
             let missing = seen.asked.entry(var).or_default().missing(&records);
             if let Some(records) = missing {
                 self.load(base, edition, seen, (var..var + 1, records.clone()))?;

@@ -1,5 +1,7 @@
 //! What a rank has to ask for before it reads: its hyperslabs, or few boxes around many.
 
+use std::ops::Range;
+
 use esker_format::log::Records;
 use esker_format::runs::Pattern;
 use esker_format::{Header, VarId};
@@ -19,6 +21,27 @@ pub(crate) fn questions<'e>(
 ) -> Vec<Question> {
     let all = requests.filter_map(|(var, extent)| of_request(header, var, extent));
     fewer(all.collect(), MOST)
+}
+
+/// The records of variables that these requests read.
+pub(crate) fn records_read<'e>(
+    header: &Header,
+    requests: impl Iterator<Item = (VarId, &'e Extent)>,
+) -> Vec<(u64, Range<u64>)> {
+    let mut all: Vec<(u64, Range<u64>)> = Vec::new();
+    for (var, extent) in requests {
+        let Some((first, end)) = extent.bounds().filter(|(first, end)| first < end) else {
+            continue;
+        };
+        let space = LogSpace::of(header, var);
+        let (first, last) = (space.split(first).0, space.split(end - 1).0);
+        let (var, new) = (var.0 as u64, first..last + 1);
+        match all.last_mut().filter(|(of, known)| *of == var && *known == new) {
+            Some(_) => {}
+            None => all.push((var, new)),
+        }
+    }
+    all
 }
 
 /// The question of one request: its hyperslab, or what is around all of its list; `None` if it reads nothing.
@@ -86,8 +109,6 @@ fn fewer(mut all: Vec<Question>, most: usize) -> Vec<Question> {
 
 #[cfg(test)]
 mod tests {
-    use std::ops::Range;
-
     use super::*;
     use crate::selection::log_record_step;
 

@@ -259,6 +259,35 @@ impl Extent {
         self.summary().end
     }
 
+    /// Where the first run begins, and where the last one ends; `None` if there is none.
+    pub(crate) fn bounds(&self) -> Option<(u64, u64)> {
+        let mut found: Option<(u64, u64)> = None;
+        let mut join = |from: u64, to: u64| {
+            let (first, end) = found.unwrap_or((from, to));
+            found = Some((first.min(from), end.max(to)));
+        };
+        let around = |runs: &[Single]| {
+            let first = runs.iter().map(|run| run.offset).min();
+            first.zip(runs.iter().map(|run| run.offset + run.len).max())
+        };
+        if let Some((from, to)) = around(&self.singles) {
+            join(from, to);
+        }
+        for pattern in self.patterns.iter().map(|(p, _)| p).chain(self.boxes.iter().map(|(p, _)| p))
+        {
+            join(pattern.first(), pattern.end());
+        }
+        for Repeat { runs, places } in &self.repeats {
+            if let Some((from, to)) = around(runs) {
+                places.iter().for_each(|place| join(place.offset + from, place.offset + to));
+            }
+        }
+        if let Some((shared, base)) = self.shared() {
+            join(base + shared.summary.first, base + shared.summary.end);
+        }
+        found
+    }
+
     /// All of it in numbers.
     pub(crate) fn summary(&self) -> Summary {
         let mut sum = Summary::default();
