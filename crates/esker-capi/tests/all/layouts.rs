@@ -34,16 +34,16 @@ fn a_program_uses_again_whatever_it_wrote_in_every_layout() {
 #[test]
 fn an_abort_gives_up_what_was_not_committed_to_a_container_and_hints_say_something_of_versions() {
     let place = Place::new();
-    for mpi in mpis("mpicc") {
+    for (number, mpi) in mpis("mpicc").into_iter().enumerate() {
         let program = place.compile(&mpi, "aborted.c");
         for ranks in [1, 4] {
             for files in ["process", "node"] {
-                let file = format!("aborted-{ranks}-{files}.esk");
+                let file = format!("aborted-{number}-{ranks}-{files}.esk");
                 let hints = format!(
                     "PNETCDF_HINTS=esker_layout=log;esker_log_files={files};esker_message=of C"
                 );
                 place.succeeds(&mpi, ranks, &[&hints], &program, &[&file]);
-                let path = place.path(&file);
+                let path = place.path().join(&file);
                 let store: std::sync::Arc<dyn esker_store::Store> =
                     std::sync::Arc::new(esker_store::LocalStore);
                 let recovery =
