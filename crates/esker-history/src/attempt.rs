@@ -32,6 +32,16 @@ impl Attempt {
         Attempt { write, branch, base, time, message, items, durable: false, whole: false }
     }
 
+    /// The number of the version that it was made for; 0 for none.
+    pub fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// Whether it has everything that its version consists of.
+    pub fn is_whole(&self) -> bool {
+        self.whole
+    }
+
     /// With these items. Their numbers do not matter.
     pub fn items(mut self, items: Vec<Item>) -> Attempt {
         self.items = items;

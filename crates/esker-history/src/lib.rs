@@ -45,7 +45,7 @@ pub use esker_format::history::{
 pub use expire::Keep;
 pub use keys::is_run;
 pub use rebase::{OnConflict, Rebase, Strict};
-pub use refs::Name;
+pub use refs::{Name, tag_in};
 pub use version::Version;
 pub use witness::{Nobody, Witness};
 

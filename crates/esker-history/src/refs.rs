@@ -1,6 +1,6 @@
 //! Names of versions: numbers, tags, branches.
 
-use esker_format::history::{Branch, Item};
+use esker_format::history::{Branch, Item, Key};
 use esker_format::varint;
 
 use crate::attempt::Attempt;
@@ -49,6 +49,32 @@ fn version_in(mut bytes: &[u8]) -> Option<(Branch, u64)> {
     let branch = Branch::new(std::str::from_utf8(name).ok()?)?;
     let number = varint::take(&mut bytes)?;
     bytes.is_empty().then_some((branch, number))
+}
+
+impl Version {
+    /// Tags that were known in this version of `main`, and what they stand for.
+    pub fn tags(&self) -> Result<Vec<(Branch, Branch, u64)>> {
+        self.named(spaces::TAGS)
+    }
+
+    fn named(&self, space: u8) -> Result<Vec<(Branch, Branch, u64)>> {
+        let facts = self.facts(space)?;
+        Ok(facts.iter().filter_map(|(name, value)| named_in(name, value)).collect())
+    }
+}
+
+fn named_in(name: &[u8], value: &[u8]) -> Option<(Branch, Branch, u64)> {
+    let name = Branch::new(std::str::from_utf8(name).ok()?)?;
+    let (branch, number) = version_in(value)?;
+    Some((name, branch, number))
+}
+
+/// The name and the version of a fact that is a tag.
+pub fn tag_in(item: &Item) -> Option<(Branch, Branch, u64)> {
+    match &item.key {
+        Key::Fact { space: spaces::TAGS, name } => named_in(name, item.value.as_deref()?),
+        _ => None,
+    }
 }
 
 impl History {
@@ -100,17 +126,10 @@ impl History {
     }
 
     fn all_named(&self, space: u8) -> Result<Vec<(Branch, Branch, u64)>> {
-        let main = match self.last(&Branch::main()) {
-            Err(Error::Empty(_)) => return Ok(Vec::new()),
-            main => main?,
-        };
-        let facts = main.facts(space)?;
-        let named = facts.iter().filter_map(|(name, value)| {
-            let name = Branch::new(std::str::from_utf8(name).ok()?)?;
-            let (branch, number) = version_in(value)?;
-            Some((name, branch, number))
-        });
-        Ok(named.collect())
+        match self.last(&Branch::main()) {
+            Err(Error::Empty(_)) => Ok(Vec::new()),
+            main => main?.named(space),
+        }
     }
 
     /// Gives a version a name, for ever.

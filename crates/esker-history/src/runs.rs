@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use esker_format::history::{Branch, Directory, Item, Level, RunId, RunWriter, decode_block};
+use esker_format::history::{
+    Branch, Directory, Item, Level, Place, RunId, RunWriter, decode_block,
+};
 use esker_store::{Segments, random};
 
 use crate::error::{Error, Result};
@@ -40,6 +42,13 @@ impl Run {
         let bytes = segments.read(&self.name, block.at..block.at + block.len)?.unwrap_or_default();
         decode_block(self.directory.id, number, &bytes)
             .map_err(|error| Error::damaged(&self.name, error))
+    }
+
+    /// The numbers of its blocks with facts: no block has both facts and data.
+    pub(crate) fn fact_blocks(&self) -> impl Iterator<Item = usize> {
+        let is_fact =
+            |block: &usize| matches!(self.directory.blocks[*block].first, Place::Fact(..));
+        self.blocks().filter(is_fact)
     }
 
     /// Its blocks, one at a time.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use esker_format::history::{Branch, Decision, Item, Key, Place};
+use esker_format::history::{Branch, Decision, Item, Key};
 use esker_store::Segments;
 
 use crate::error::{Error, Result};
@@ -117,6 +117,25 @@ impl History {
     }
 }
 
+impl History {
+    /// The facts that came with a number of a branch, removed ones with them; none if the number was given up. Of runs only the blocks with facts are read.
+    pub fn new_facts(&self, branch: &Branch, number: u64) -> Result<Vec<Item>> {
+        let missing = || Error::NoVersion { branch: branch.clone(), number, newest: number };
+        let known = self.known(branch, number)?.ok_or_else(missing)?;
+        let Some(commit) = known.decision.commit() else { return Ok(Vec::new()) };
+        let is_fact = |item: &Item| matches!(item.key, Key::Fact { .. });
+        let mut facts: Vec<Item> = commit.items.iter().filter(|i| is_fact(i)).cloned().collect();
+        for level in commit.levels.iter().filter(|level| level.made == number) {
+            let run = Run::open(&*self.segments, level, (branch, number))?;
+            for block in run.fact_blocks() {
+                let items = run.block(&*self.segments, block)?;
+                facts.extend(items.into_iter().filter(|item| item.number == number));
+            }
+        }
+        Ok(facts)
+    }
+}
+
 impl Version {
     /// Its branch.
     pub fn branch(&self) -> &Branch {
@@ -188,9 +207,7 @@ impl Version {
             }
         };
         for run in &self.runs {
-            let is_fact =
-                |block: &usize| matches!(run.directory.blocks[*block].first, Place::Fact(..));
-            for block in run.blocks().filter(is_fact) {
+            for block in run.fact_blocks() {
                 take(run.block(&*self.segments, block)?);
             }
         }

@@ -228,12 +228,14 @@ impl Handle {
         self.free(py, || self.shared.define(|_| Ok(())))
     }
 
-    fn sync(&self, py: Python<'_>) -> PyResult<()> {
-        self.free(py, || self.shared.change(true, Dataset::sync))
+    #[pyo3(signature = (message=None))]
+    fn sync(&self, py: Python<'_>, message: Option<String>) -> PyResult<()> {
+        self.free(py, || self.shared.make_version(message.as_deref(), Dataset::sync))
     }
 
-    fn commit(&self, py: Python<'_>) -> PyResult<()> {
-        self.free(py, || self.shared.change(true, Dataset::commit))
+    #[pyo3(signature = (message=None))]
+    fn commit(&self, py: Python<'_>, message: Option<String>) -> PyResult<()> {
+        self.free(py, || self.shared.make_version(message.as_deref(), Dataset::commit))
     }
 
     /// Moves what is in a burst buffer to the file, and writes what ranks have put alone. Collective.
@@ -267,8 +269,15 @@ impl Handle {
         Ok(Token::new(slf.unbind(), Work::Read(pending, shape)))
     }
 
-    fn close(&self, py: Python<'_>) -> PyResult<()> {
-        self.free(py, || self.shared.close())
+    #[pyo3(signature = (message=None))]
+    fn close(&self, py: Python<'_>, message: Option<String>) -> PyResult<()> {
+        self.free(py, || self.shared.close(message.as_deref()))
+    }
+
+    /// Gives up what was not committed, together with all ranks or, where they cannot be waited for, alone.
+    fn abort(&self, py: Python<'_>, together: bool) -> PyResult<()> {
+        self.queue.take();
+        self.free(py, || self.shared.abort(together))
     }
 
     fn abandon(&self, py: Python<'_>) {

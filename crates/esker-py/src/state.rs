@@ -266,10 +266,55 @@ impl Shared {
         }
     }
 
-    /// Closes it. Without the GIL.
-    pub(crate) fn close(&self) -> Result<(), Failure> {
+    /// Makes what was written visible, or safe; a version that this makes has the message. Without the GIL.
+    pub(crate) fn make_version(
+        &self,
+        message: Option<&str>,
+        make: fn(&mut Dataset) -> esker::Result<()>,
+    ) -> Result<(), Failure> {
         let mut state = self.writing();
-        self.end_definitions(&mut state)?;
+        self.end_definitions_saying(&mut state, message)?;
+        let State::Data(dataset) = &mut *state else { return Err(self.closed()) };
+        let made = dataset.set_message_all(message).and_then(|()| make(dataset));
+        // It is of this call, also where there was nothing new.
+        let _ = dataset.set_message("");
+        Ok(made?)
+    }
+
+    /// Ends define mode, if it is in it; the version that this makes has the message, too.
+    fn end_definitions_saying(
+        &self,
+        state: &mut State,
+        message: Option<&str>,
+    ) -> Result<(), Failure> {
+        if let State::Define(define) = state {
+            define.set_message_all(message)?;
+        }
+        self.end_definitions(state)
+    }
+
+    /// Gives up what was not committed: together with all ranks, or alone where they cannot be waited for. Without the GIL.
+    pub(crate) fn abort(&self, together: bool) -> Result<(), Failure> {
+        let mut state = self.writing();
+        match std::mem::replace(&mut *state, State::Closed) {
+            State::Data(dataset) if together => Ok(dataset.abort()?),
+            State::Data(dataset) => Ok(dataset.abandon()?),
+            State::Define(define) => Ok(define.abort()?),
+            State::Closed => Ok(()),
+        }
+    }
+
+    /// Closes it; a version that this makes has the message. Without the GIL.
+    pub(crate) fn close(&self, message: Option<&str>) -> Result<(), Failure> {
+        let mut state = self.writing();
+        self.end_definitions_saying(&mut state, message)?;
+        if let State::Data(dataset) = &mut *state {
+            match self.writable {
+                true => dataset.set_message_all(message)?,
+                // Closing what is only read is no affair of the other ranks.
+                false => dataset.set_message(message.unwrap_or(""))?,
+            }
+        }
         match std::mem::replace(&mut *state, State::Closed) {
             State::Data(dataset) => {
                 let store = std::sync::Arc::new(esker_store::LocalStore);
@@ -284,7 +329,8 @@ impl Shared {
     pub(crate) fn abandon(&self) {
         let mut state = self.writing();
         if let State::Define(define) = std::mem::replace(&mut *state, State::Closed) {
-            define.abort();
+            // It has no caller who could be told.
+            let _ = define.abort();
         }
     }
 

@@ -292,6 +292,71 @@ pub(crate) fn reader_notes(py: Python<'_>, path: PathBuf) -> Vec<String> {
     py.detach(|| esker::reader_notes(&LocalStore, &path))
 }
 
+/// The versions of a container, newest first, as dictionaries.
+#[pyfunction]
+#[pyo3(signature = (path, most=None))]
+pub(crate) fn versions<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    most: Option<usize>,
+) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let found = py.detach(|| esker::versions(&LocalStore, &path, most));
+    let found = found.map_err(|error| exception(py, &error))?;
+    let each = |one: &esker::VersionFacts| {
+        let (state, damage) = match &one.state {
+            esker::VersionState::Open => ("open", None),
+            esker::VersionState::Expired => ("expired", None),
+            esker::VersionState::GivenUp => ("given up", None),
+            esker::VersionState::Damaged(why) => ("damaged", Some(why)),
+        };
+        let told = PyDict::new(py);
+        told.set_item("number", one.number)?;
+        told.set_item("state", state)?;
+        told.set_item("damage", damage)?;
+        told.set_item("time", one.time)?;
+        told.set_item("message", &one.message)?;
+        told.set_item("tags", &one.tags)?;
+        let gives = one.gives.iter().map(|tag| (&tag.name, tag.version));
+        told.set_item("gives", gives.collect::<Vec<_>>())?;
+        told.set_item("records", one.records)?;
+        told.set_item("new_bytes", one.new_bytes)?;
+        told.set_item("synced", one.durable)?;
+        Ok(told)
+    };
+    found.iter().map(each).collect()
+}
+
+/// The tags of a container, as (name, version).
+#[pyfunction]
+pub(crate) fn tags(py: Python<'_>, path: PathBuf) -> PyResult<Vec<(String, u64)>> {
+    let found = py.detach(|| esker::tags(&LocalStore, &path));
+    let found = found.map_err(|error| exception(py, &error))?;
+    Ok(found.into_iter().map(|tag| (tag.name, tag.version)).collect())
+}
+
+/// Gives a version of a container, a number or a tag, a name; gives the version's number.
+#[pyfunction]
+pub(crate) fn tag(
+    py: Python<'_>,
+    path: PathBuf,
+    name: &str,
+    version: Option<String>,
+    message: &str,
+) -> PyResult<u64> {
+    let made = py.detach(|| {
+        let version = version.map(|version| esker::version_named(&LocalStore, &path, &version));
+        esker::tag(&LocalStore, &path, name, version.transpose()?, message)
+    });
+    Ok(made.map_err(|error| exception(py, &error))?.version)
+}
+
+/// The number of the version that people call so.
+#[pyfunction]
+pub(crate) fn number_of_version(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<u64> {
+    let number = py.detach(|| esker::version_named(&LocalStore, &path, name));
+    number.map_err(|error| exception(py, &error))
+}
+
 /// Whether a path is something that can be opened, by its content: a classic file, a container, or a
 /// folder of the sub-filed form.
 #[pyfunction]
@@ -300,7 +365,8 @@ pub(crate) fn is_dataset(py: Python<'_>, path: PathBuf) -> bool {
 }
 
 fn looks_like_one(path: &Path) -> std::io::Result<bool> {
-    if esker::version_in_path(&LocalStore, path).is_ok_and(|version| version.is_some()) {
+    // A version that is not there is the error of who opens it.
+    if !matches!(esker::version_in_path(&LocalStore, path), Ok(None)) {
         return Ok(true);
     }
     // In a folder of the sub-filed form, the classic file in it.

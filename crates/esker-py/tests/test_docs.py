@@ -17,7 +17,8 @@ GUIDE = CRATE.parents[1] / "docs" / "python.md"
 
 
 def test_the_examples_of_docstrings_are_right():
-    for module in (esker, esker._layout, esker._progress, sys.modules["esker._dataset"]):
+    names = ("_dataset", "_transaction", "_versions")
+    for module in (esker, esker._layout, esker._progress, *(sys.modules[f"esker.{name}"] for name in names)):
         assert doctest.testmod(module, optionflags=doctest.ELLIPSIS).failed == 0
 
 

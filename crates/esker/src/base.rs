@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::hints::{Automatic, Hints, Switch};
 use crate::journal::{journal_path, read_journal};
 use crate::layout::Room;
+use crate::message::NextMessage;
 use crate::options::FillMode;
 use crate::rest::Rest;
 use crate::share::Share;
@@ -41,6 +42,8 @@ pub(crate) struct Base {
     pub(crate) blobs: bool,
     /// What was asked for and is not done, in sentences.
     pub(crate) notes: Vec<String>,
+    /// What rank 0 says of the next version.
+    pub(crate) message: NextMessage,
     /// Whether rank 0 has made the file lately.
     pub(crate) young: Arc<Young>,
     /// Ways of storing variables beside those that every dataset may have.
@@ -93,6 +96,7 @@ impl Base {
             raw,
             blobs,
             notes: Vec::new(),
+            message: NextMessage::default(),
             young: Arc::default(),
             rooms: Vec::new(),
             process: std::process::id(),

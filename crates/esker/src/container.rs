@@ -10,18 +10,22 @@
 //! What was committed is never rewritten. A session writes logs of its own, and commits by deciding the next
 //! number, which one of several writers can; the others go behind it, unless both have written the same.
 
+mod aborting;
 mod changes;
 mod deciding;
 mod distributed;
 mod edition;
 mod layout;
+mod listing;
 mod mark;
+mod messages;
 mod named;
 mod names;
 mod promises;
 mod rebase;
 mod sections;
 mod seeing;
+mod tags;
 mod versions;
 
 use std::path::{Path, PathBuf};
@@ -41,15 +45,20 @@ use crate::log::{FILTERS, Index, Lengths, LogDamage, LogWriter, Memo, View};
 use crate::report::Report;
 use deciding::Deciding;
 use distributed::Share;
-use edition::Edition;
 use names::MARK;
 use seeing::Seen;
 
+pub(crate) use aborting::noted;
 pub use changes::Changes;
+pub(crate) use edition::Edition;
+pub use listing::{VersionFacts, VersionState, versions};
 pub(crate) use mark::{Format, Mark};
+pub(crate) use messages::say;
 pub use named::version_in_path;
 pub(crate) use names::{data_path, meta_path, own_names};
 pub(crate) use promises::{Promises, Trust};
+pub(crate) use tags::tags_in;
+pub use tags::{Tag, tag, tags, version_named};
 pub(crate) use versions::{
     Found, Glance, Read, Shelf, Telling, find, history, new_writer, now, promise_again, publish,
     read_all,
@@ -571,6 +580,7 @@ impl Container {
         let [version, redefined, met, records] = numbers.map_err(|_| Error::Garbled)?;
         self.redefined |= redefined > 0;
         self.others = (met > 0).then_some(records);
+        base.message.set(None);
         self.replaced = None;
         self.named |= durable;
         (self.version, self.next) = (version, version.saturating_add(1));

@@ -254,6 +254,32 @@ impl Dataset {
         Ok(())
     }
 
+    /// Closes the dataset without a commit. Collective.
+    ///
+    /// Of a container, what was written since its last version (that of the last sync, or of `enddef`) is given up for good: no reader sees it, and
+    /// `esker recover` does not bring it back. It is so from one moment on, also when a rank dies meanwhile. Other datasets have no such thing: what was written is in the file, and they are closed, as
+    /// `ncmpi_abort` does. Requests that wait are dropped with their queue.
+    pub fn abort(mut self) -> Result<()> {
+        // A process that was forked from the one that has it gives nothing up.
+        if !self.ground.base.writable || !self.ground.base.is_own_process() {
+            return Ok(());
+        }
+        let Dataset { ground, layout, .. } = &mut self;
+        match layout.abort(ground)? {
+            true => Ok(()),
+            false => self.close(),
+        }
+    }
+
+    /// The same by one rank that cannot wait for the others, because it has failed: of a container, what was not committed is given up if no
+    /// other rank goes on to commit it. Other datasets are left as they are. Not collective.
+    pub fn abandon(self) -> Result<()> {
+        if !self.ground.base.writable || !self.ground.base.is_own_process() {
+            return Ok(());
+        }
+        self.layout.abandon(&self.ground)
+    }
+
     pub(crate) fn require_writable(&self, what: &'static str) -> Result<()> {
         self.ground.require_writable(what)
     }

@@ -743,8 +743,28 @@ impl Define {
         Ok(Definition::Whole(schema, fills, graphs))
     }
 
-    /// Leaves define mode without a change; a dataset that was being created is gone.
-    pub fn abort(self) {}
+    /// Sets the message of the version that [`Define::enddef`] commits to a container: [`Dataset::set_message`].
+    pub fn set_message(&mut self, message: &str) -> Result<()> {
+        container::say(&self.base, self.is_container(), Some(message))
+    }
+
+    /// The same by all ranks together, so that a message that cannot be one is an error on all of them. Collective. `None` has nothing to say.
+    pub fn set_message_all(&mut self, message: Option<&str>) -> Result<()> {
+        let said = container::say(&self.base, self.is_container(), message);
+        self.base.agree(said)
+    }
+
+    /// Leaves define mode without a change, and closes the dataset; one that was being created is gone. Of a container, what was written since its last version
+    /// is given up, as [`Dataset::abort`] does.
+    pub fn abort(self) -> Result<()> {
+        let before = self.before.as_ref().and_then(|before| before.layout.as_ref());
+        match before.and_then(|layout| layout.get::<Container>()) {
+            Some(container) if self.base.is_root() && self.base.is_own_process() => {
+                container.void(&self.base)
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 impl Drop for Define {

@@ -206,6 +206,8 @@ pub struct Hints {
     pub(crate) subfiles: i32,
     /// `esker_on_conflict`: what happens where another writer has committed the same elements meanwhile.
     pub(crate) on_conflict: OnConflict,
+    /// `esker_message`: what is said of each version that is committed.
+    pub(crate) message: String,
     /// `esker_index`: who indexes the logs.
     pub(crate) index: WhereIndexed,
     /// `nc_burst_buf`: whether what is written to a classic file goes into a log first.
@@ -283,6 +285,7 @@ impl Default for Hints {
             log_files: LogFiles::Process,
             subfiles: 0,
             on_conflict: OnConflict::Fail,
+            message: String::new(),
             index: WhereIndexed::Automatic,
             index_memory: 256 << 20,
             cache: 64 << 20,
@@ -445,7 +448,7 @@ impl Hints {
     }
 
     /// The pairs of `PNETCDF_HINTS`, `key=value;key=value`, in their order. One that is ill-formed (no
-    /// key or no value, several `=`, blanks inside) is skipped, and an error says so.
+    /// key or no value, several `=`, blanks inside; the last two are well in values of `esker_` hints) is skipped, and an error says so.
     ///
     /// ```
     /// let pairs: Vec<_> = esker::Hints::pnetcdf_pairs("cb_nodes=3; oops ;").collect();
@@ -457,10 +460,12 @@ impl Hints {
         let is_word = |word: &str| !word.is_empty() && !word.contains([' ', '\t']);
         text.split(';').map(str::trim).filter(|pair| !pair.is_empty()).map(move |pair| {
             let words = pair.split_once('=').map(|(key, value)| (key.trim(), value.trim()));
-            // Of our own hints a value may have one: filters have named parameters.
-            let once = |key: &str, value: &str| key.starts_with("esker_") || !value.contains('=');
-            let well =
-                |(key, value): &(&str, &str)| is_word(key) && is_word(value) && once(key, value);
+            // Of our own hints a value may be text: filters have named parameters, messages have words.
+            let is_value = |key: &str, value: &str| match key.starts_with("esker_") {
+                true => !value.is_empty(),
+                false => is_word(value) && !value.contains('='),
+            };
+            let well = |(key, value): &(&str, &str)| is_word(key) && is_value(key, value);
             words.filter(well).ok_or_else(|| {
                 format!("PNETCDF_HINTS: {pair:?} is ill-formed and skipped: it is not key=value")
             })

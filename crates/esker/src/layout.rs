@@ -249,6 +249,16 @@ pub(crate) trait Layout: Any + Debug + Send + Sync {
         Ok(false)
     }
 
+    /// Gives up what was written since the last version, where there are any: tells whether there are. Collective.
+    fn abort(&mut self, _: &mut Ground) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// The same by one rank alone, as far as that can. Nothing is removed.
+    fn abandon(&self, _: &Ground) -> Result<()> {
+        Ok(())
+    }
+
     /// The version that is open, where there are any.
     fn version(&self) -> Option<u64> {
         None

@@ -103,6 +103,7 @@ pub mod long;
 mod memory;
 mod merge;
 mod merging;
+mod message;
 mod mixed;
 mod moving;
 pub mod nearest;
@@ -146,7 +147,9 @@ pub use burst::{RecoverOptions, Recovery, recover};
 pub use chunked::policy as owners;
 pub use chunked::{ChunkFault, ChunkFaultKind, Chunking, StoredChunk, TableBlock};
 
-pub use container::{Changes, version_in_path};
+pub use container::{
+    Changes, Tag, VersionFacts, VersionState, tag, tags, version_in_path, version_named, versions,
+};
 pub use dataset::Dataset;
 pub use decomposed::{Decomposition, DecompositionId, is_unmarked};
 pub use define::{Define, EnddefError};
@@ -166,6 +169,7 @@ pub use journal::{
 };
 pub use log::LogDamage;
 pub use memory::MemoryLayout;
+pub use message::LONGEST_MESSAGE;
 pub use options::{CreateOptions, FillMode, OpenOptions};
 pub use pending::Pending;
 pub use recovery::{

@@ -57,7 +57,8 @@ fn is_of_container(folder: &str, name: &str) -> bool {
         "runs" => esker_history::is_run(name),
         "segments" => {
             let stem = name.split('.').next().unwrap_or("");
-            inside::session(stem).is_some() && (name.ends_with(".meta") || name.ends_with(".data"))
+            let endings = [".meta", ".data", ".aborted"];
+            inside::session(stem).is_some() && endings.iter().any(|ending| name.ends_with(ending))
         }
         _ => name == "promises" || name.starts_with("esker.json") || name.starts_with("promises-"),
     }

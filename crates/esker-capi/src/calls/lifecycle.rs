@@ -715,7 +715,7 @@ pub(crate) unsafe fn close(ncid: c_int) -> c_int {
             }
             first(dataset.close().map_err(|e| together(&*comm, &e)));
         }
-        State::Define(define) => define.abort(),
+        State::Define(define) => first(define.abort().map_err(|e| of(&e))),
         State::Lost => {}
     }
     code
@@ -737,11 +737,8 @@ pub(crate) unsafe fn abort(ncid: c_int) -> c_int {
     let ended =
         if file.is_defining() || file.read_only { Ok(()) } else { end_independent(&mut file) };
     let closed = match std::mem::replace(&mut file.state, State::Lost) {
-        State::Data(dataset) => dataset.close().map_err(|e| together(&*comm, &e)),
-        State::Define(define) => {
-            define.abort();
-            Ok(())
-        }
+        State::Data(dataset) => dataset.abort().map_err(|e| together(&*comm, &e)),
+        State::Define(define) => define.abort().map_err(|e| of(&e)),
         State::Lost => Ok(()),
     };
     if new && comm.rank() == 0 {

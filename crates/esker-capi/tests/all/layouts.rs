@@ -31,6 +31,35 @@ fn a_program_uses_again_whatever_it_wrote_in_every_layout() {
     }
 }
 
+#[test]
+fn an_abort_gives_up_what_was_not_committed_to_a_container_and_hints_say_something_of_versions() {
+    let place = Place::new();
+    for (number, mpi) in mpis("mpicc").into_iter().enumerate() {
+        let program = place.compile(&mpi, "aborted.c");
+        for ranks in [1, 4] {
+            for files in ["process", "node"] {
+                let file = format!("aborted-{number}-{ranks}-{files}.esk");
+                let hints = format!(
+                    "PNETCDF_HINTS=esker_layout=log;esker_log_files={files};esker_message=of C"
+                );
+                place.succeeds(&mpi, ranks, &[&hints], &program, &[&file]);
+                let path = place.path().join(&file);
+                let store: std::sync::Arc<dyn esker_store::Store> =
+                    std::sync::Arc::new(esker_store::LocalStore);
+                let recovery =
+                    esker::recover_container(&store, &path, Default::default(), &mut |_, _| {});
+                assert!(recovery.unwrap().is_clean(), "{file}: nothing came back");
+                let all = esker::versions(&*store, &path, None).unwrap();
+                let said: Vec<&str> = all.iter().map(|one| &*one.message).collect();
+                assert_eq!(said, ["of C", "of C"], "{file}");
+                // A name that C reads by.
+                esker::tag(&*store, &path, "v1", Some(2), "").unwrap();
+                place.succeeds(&mpi, ranks, &[], &program, &[&file, "v1"]);
+            }
+        }
+    }
+}
+
 /// Compiles a program and runs it on 1, 4 and 7 ranks of each MPI.
 fn runs(name: &str) {
     let place = Place::new();

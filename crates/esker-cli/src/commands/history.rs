@@ -24,7 +24,7 @@ fn quoted(word: &str) -> String {
 }
 
 /// Seconds since 1970 as a date in UTC.
-fn date(seconds: u64) -> String {
+pub(super) fn date(seconds: u64) -> String {
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     // Years that begin in March end with the leap day; 400 of them have 146,097 days.
     let days = days + 719_468;

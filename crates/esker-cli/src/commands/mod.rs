@@ -15,6 +15,7 @@ mod generate;
 mod graph;
 mod history;
 mod info;
+mod log;
 mod man;
 mod mesh;
 mod offsets;
@@ -24,6 +25,7 @@ mod recover;
 mod refs;
 mod replay;
 mod simulate;
+mod tag;
 
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -71,6 +73,8 @@ enum Command {
     Refs(refs::Arguments),
     Replay(replay::Arguments),
     Recover(recover::Arguments),
+    Log(log::Arguments),
+    Tag(tag::Arguments),
     Diff(diff::Arguments),
     Graph(graph::Arguments),
     Mesh(mesh::Arguments),
@@ -102,6 +106,8 @@ impl Command {
             | Command::Offsets(_)
             | Command::Refs(_)
             | Command::Recover(_)
+            | Command::Log(_)
+            | Command::Tag(_)
             | Command::Diff(_)
             | Command::Graph(_)
             | Command::Adjoint(_)
@@ -167,6 +173,8 @@ fn dispatch(command: Command, again: &[OsString], screen: &mut Screen) -> Ended 
         Command::Refs(arguments) => refs::run(&arguments, screen),
         Command::Replay(arguments) => replay::run(&arguments, screen),
         Command::Recover(arguments) => recover::run(&arguments, screen),
+        Command::Log(arguments) => log::run(&arguments, screen),
+        Command::Tag(arguments) => tag::run(&arguments, screen),
         Command::Diff(arguments) => diff::run(&arguments, screen),
         Command::Graph(arguments) => graph::run(&arguments, screen),
         Command::Mesh(arguments) => mesh::run(&arguments, screen),

@@ -105,7 +105,16 @@ fn forge(path: &Path, change: impl FnOnce(&mut Commit)) {
     fs::write(&name, &bytes).unwrap();
     let manifest = crc32c::crc32c(&bytes);
     let (header, data, metadata) = (0, 0, 0);
-    let promise = Promise { version: 2, first: 1, durable: true, manifest, header, data, metadata };
+    let promise = Promise {
+        version: 2,
+        first: 1,
+        durable: true,
+        names: false,
+        manifest,
+        header,
+        data,
+        metadata,
+    };
     let mut promises = fs::read(path.join("promises")).unwrap();
     let at = Promise::offset(2) as usize;
     promises[at..at + Promise::LEN as usize].copy_from_slice(&promise.encode());
@@ -181,12 +190,14 @@ fn no_command_leaves_a_container() {
         container(&inside, 7, true);
         trick(&inside, &outside);
         let (before, whole) = (snapshot(&outside), snapshot(&inside));
-        for command in COMMANDS {
+        let names: [&[&str]; 3] = [&["log", "{}"], &["tag", "{}"], &["tag", "{}", "v1"]];
+        for command in COMMANDS.into_iter().chain(names) {
             let run = run_on(command, &inside, &out);
             let what = format!("{name}: {command:?}: {:?}\n{}{}", run.code, run.out, run.err);
-            // Of a manifest that names other logs, recovery finds the container's own; and what is
-            // defined can be told without a look at values.
-            let reads_values = command[0] != "recover" && command != ["info", "{}"];
+            // Of a manifest that names other logs, recovery finds the container's own; what is
+            // defined or happened can be told without a look at values, and a version is the same as itself.
+            let reads_values = !matches!(command[0], "recover" | "log" | "tag" | "diff")
+                && command != ["info", "{}"];
             let least = i32::from(reads_values);
             assert!(run.code.is_some_and(|code| (least..=2).contains(&code)), "{what}");
             assert!(!run.out.contains(&SECRET.to_string()), "{what}");
@@ -216,7 +227,14 @@ fn a_pipe_in_a_container_lets_nobody_wait() {
         fs::remove_file(path.join(name)).unwrap();
         let made = std::process::Command::new("mkfifo").arg(path.join(name)).status().unwrap();
         assert!(made.success());
-        for command in [&["dump", "{}"][..], &["check", "{}"], &["recover", "{}"]] {
+        let commands: [&[&str]; 5] = [
+            &["dump", "{}"],
+            &["check", "{}"],
+            &["log", "{}"],
+            &["tag", "{}", "v1"],
+            &["recover", "{}"],
+        ];
+        for command in commands {
             let run = run_on(command, &path, dir.path());
             assert!(
                 matches!(run.code, Some(1 | 2)),

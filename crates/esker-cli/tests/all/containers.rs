@@ -346,7 +346,7 @@ fn every_command_reads_the_version_that_a_path_names() {
     good(&["check", &at(first)]);
     for (wrong, said) in [
         (at(99), "it has no version 99"),
-        (format!("{run_esk}@nightly"), "versions are numbers"),
+        (format!("{run_esk}@nightly"), "there is no tag of this name"),
         (format!("{run_esk}@"), "versions are numbers"),
         (name("none.esk@1"), "none.esk@1"),
     ] {

@@ -2,7 +2,7 @@
 
 use crate::common::{esker, good, run};
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 14] = [
     "info",
     "dump",
     "gen",
@@ -10,6 +10,8 @@ const COMMANDS: [&str; 12] = [
     "offsets",
     "copy",
     "refs",
+    "log",
+    "tag",
     "diff",
     "demo",
     "simulate",
@@ -33,7 +35,7 @@ fn help_is_data_on_standard_output_with_an_example() {
 
 #[test]
 fn a_wrong_call_is_one_line_on_standard_error_and_exit_code_2() {
-    let calls: [&[&str]; 10] = [
+    let calls: [&[&str]; 13] = [
         &["frobnicate"],
         &["info"],
         &["info", "--frobnicate", "x.nc"],
@@ -43,6 +45,9 @@ fn a_wrong_call_is_one_line_on_standard_error_and_exit_code_2() {
         &["copy", "a.nc", "b.nc", "--dim", "lat=5:5"],
         &["diff", "--atol", "-1", "a.nc", "b.nc"],
         &["simulate", "frobnicate"],
+        &["log", "-n", "0", "a.esk"],
+        &["tag"],
+        &["tag", "a.esk", "-m", "why"],
         &["simulate", "owners", "--ranks", "2M"],
     ];
     for call in calls {

@@ -19,6 +19,7 @@ mod looking;
 mod lossy;
 mod models;
 mod models_whole;
+mod names;
 mod recovering;
 mod refs;
 mod simulating;

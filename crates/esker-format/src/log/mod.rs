@@ -23,6 +23,7 @@
 //! assert_eq!(Footprint::decode(definition, 12), Some(block));
 //! ```
 
+mod aborted;
 mod facts;
 mod footprint;
 mod frame;
@@ -31,6 +32,7 @@ mod manifest;
 mod promise;
 mod section;
 
+pub use aborted::Aborted;
 pub use facts::{
     DEFINITIONS, RECORDS, SESSIONS, STRETCHES, Stretch, definitions, header_of, records,
     without_records,

@@ -8,7 +8,8 @@
 ///
 /// ```
 /// use esker_format::log::{Promise, PromiseSlot};
-/// let promise = Promise { version: 3, first: 1, durable: true, manifest: 7, header: 9, data: 80, metadata: 40 };
+/// let promise =
+///     Promise { version: 3, first: 1, durable: true, names: false, manifest: 7, header: 9, data: 80, metadata: 40 };
 /// let bytes = promise.encode();
 /// assert_eq!(PromiseSlot::decode(3, &bytes), PromiseSlot::Promise(promise));
 /// assert_eq!(PromiseSlot::decode(4, &bytes), PromiseSlot::Damaged);
@@ -22,6 +23,8 @@ pub struct Promise {
     pub first: u64,
     /// Whether it was promised to survive a loss of power.
     pub durable: bool,
+    /// Whether it only gives names to versions: its values are those of the one before it.
+    pub names: bool,
     /// The crc32c of the manifest's bytes.
     pub manifest: u32,
     /// The crc32c of the header in it.
@@ -71,6 +74,7 @@ impl Promise {
         bytes[16..20].copy_from_slice(&(1 + u32::from(self.durable)).to_le_bytes());
         bytes[20..24].copy_from_slice(&self.manifest.to_le_bytes());
         bytes[24..28].copy_from_slice(&self.header.to_le_bytes());
+        bytes[28..32].copy_from_slice(&u32::from(self.names).to_le_bytes());
         bytes[32..40].copy_from_slice(&self.data.to_le_bytes());
         bytes[40..48].copy_from_slice(&self.metadata.to_le_bytes());
         sealed(bytes)
@@ -108,6 +112,7 @@ fn decode(bytes: &[u8]) -> Option<Promise> {
         version: long(0)?,
         first: long(8)?,
         durable: word(16)? == 2,
+        names: word(28)? == 1,
         manifest: word(20)?,
         header: word(24)?,
         data: long(32)?,
@@ -126,6 +131,7 @@ mod tests {
                 version: 5,
                 first: 2,
                 durable,
+                names: !durable,
                 manifest: 0xdead_beef,
                 header: 17,
                 data: 1 << 40,

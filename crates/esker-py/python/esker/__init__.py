@@ -28,7 +28,9 @@ from ._esker import Token, __version__, is_dataset, mpi_library
 from ._graphs import Edge, Graph, Vertex
 from ._progress import progress_bar
 from ._tools import Check, Finding, References, check, convert, recover, refs, replay
+from ._transaction import transaction
 from ._variable import Variable
+from ._versions import Version, tag, tags, versions
 from .errors import Conflict, FormatError, MissingName, RangeError, RankError
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     "References",
     "Token",
     "Variable",
+    "Version",
     "Vertex",
     "__version__",
     "amr",
@@ -61,4 +64,8 @@ __all__ = [
     "refs",
     "relation",
     "replay",
+    "tag",
+    "tags",
+    "transaction",
+    "versions",
 ]

@@ -14,6 +14,7 @@ from ._attributes import Attributes
 from ._graphs import Graph, Graphs
 from ._layout import Filter, chunk_lengths, filters_text
 from ._variable import Variable
+from ._versions import Version, versions
 from .errors import MissingName
 
 __all__ = ["Dataset", "Dimension", "create", "open"]
@@ -140,6 +141,11 @@ class Dataset:
     def version(self) -> int | None:
         """The version of a container that is open; None for a classic file."""
         return self._handle.container_version
+
+    @property
+    def versions(self) -> list[Version]:
+        """The versions of its container, newest first; none of a classic file."""
+        return [] if self.version is None else versions(self.path)
 
     @property
     def dimensions(self) -> Mapping[str, Dimension]:
@@ -381,13 +387,19 @@ class Dataset:
         """How many requests are queued."""
         return self._handle.queued()
 
-    def sync(self) -> None:
-        """Waits until everything written is safe from power loss; in a container, makes a version. Collective."""
-        self._handle.sync()
+    def sync(self, *, message: str | None = None) -> None:
+        """Waits until everything written is safe from power loss; in a container, makes a version, unless nothing is new. Collective.
 
-    def commit(self) -> None:
-        """In a container, makes a version as :meth:`sync` does, without waiting for the disk. Collective."""
-        self._handle.commit()
+        message: one line that :func:`esker.versions` and ``esker log`` tell of the version; rank 0's counts.
+        """
+        self._handle.sync(message)
+
+    def commit(self, *, message: str | None = None) -> None:
+        """In a container, makes a version as :meth:`sync` does, without waiting for the disk. Collective.
+
+        message: as in :meth:`sync`.
+        """
+        self._handle.commit(message)
 
     def flush(self) -> None:
         """Moves what is in a burst buffer to the file, and writes what ranks have put alone into chunks. Collective."""
@@ -397,9 +409,21 @@ class Dataset:
         """Begins to flush a burst buffer and returns a token: ``test()`` and ``wait()``. Collective, as the wait is."""
         return self._handle.flush_start()
 
-    def close(self) -> None:
-        """Closes the dataset. Collective. Closing twice does nothing."""
-        self._handle.close()
+    def close(self, *, message: str | None = None) -> None:
+        """Closes the dataset; in a container that is written, makes a version, unless nothing is new. Collective. Closing twice does nothing.
+
+        message: as in :meth:`sync`.
+        """
+        self._handle.close(message)
+
+    def abort(self) -> None:
+        """Closes the dataset without a commit. Collective. Queued requests are dropped.
+
+        In a container, what was written since its last version is given up for good; ``esker recover`` does not bring it
+        back. Other datasets have no such thing: what was written is in the file.
+        """
+        self._unfinished = []
+        self._handle.abort(True)
 
     def __enter__(self) -> Dataset:
         return self
@@ -530,7 +554,7 @@ def open(
     comm: Any = None,
     hints: Mapping[str, Any] | None = None,
     fill: bool = True,
-    version: int | None = None,
+    version: int | str | None = None,
     masked: bool = False,
     **new: Any,
 ) -> Dataset:
@@ -538,11 +562,13 @@ def open(
 
     mode: ``r`` to read, ``r+`` to change, ``a`` to change or create, ``w`` to create, ``x`` to create
         what must not be there.
-    version: which version of a container to read, instead of the newest; ``"run.esk@7"`` is the same.
+    version: which version of a container to read, a number or a tag, instead of the newest; ``"run.esk@7"`` is the same.
     masked: whether variables give masked arrays.
     Other keywords are those of :func:`create`, for modes that create.
     """
     path = os.fsdecode(path)
+    if isinstance(version, str):
+        version = _esker.number_of_version(path, version)
     if mode == "a":
         mode = "r+" if os.path.exists(path) or _esker.is_dataset(path) else "w"
         if mode == "r+":

@@ -26,25 +26,25 @@ from ._writer import write
 __all__ = ["EskerAccessor", "EskerBackendEntrypoint"]
 
 
-def _open(path: str, mode: str, version: int | None) -> _dataset.Dataset:
+def _open(path: str, mode: str, version: int | str | None) -> _dataset.Dataset:
     return _dataset.open(path, mode, version=version)
 
 
 class _Store(AbstractDataStore):
     """One dataset, opened again whenever it is needed and was closed to save files."""
 
-    def __init__(self, path: str, version: int | None) -> None:
+    def __init__(self, path: str, version: int | str | None) -> None:
         self._path = path
         self._manager = self._managed(path, version)
         dataset = self._manager.acquire()
-        if version is None and dataset.version is not None:
+        if dataset.version is not None and version != dataset.version:
             # The version that is open now: one that is committed later must not be mixed with it.
             pinned = self._managed(os.fspath(dataset.path), dataset.version)
             self._manager.close()
             self._manager = pinned
 
     @staticmethod
-    def _managed(path: str, version: int | None) -> CachingFileManager:
+    def _managed(path: str, version: int | str | None) -> CachingFileManager:
         return CachingFileManager(_open, path, mode="r", kwargs={"version": version}, lock=False)
 
     @property
@@ -145,9 +145,9 @@ class EskerBackendEntrypoint(BackendEntrypoint):
         drop_variables: str | Iterable[str] | None = None,
         use_cftime: Any = None,
         decode_timedelta: Any = None,
-        version: int | None = None,
+        version: int | str | None = None,
     ) -> xr.Dataset:
-        """version: which version of a container, instead of the newest; the path ``run.esk@7`` is the same."""
+        """version: which version of a container, a number or a tag, instead of the newest; the path ``run.esk@7`` is the same."""
         if not isinstance(filename_or_obj, (str, os.PathLike)):
             raise ValueError("engine 'esker' opens files by their path")
         path = os.path.abspath(os.path.expanduser(os.fspath(filename_or_obj)))

@@ -1,10 +1,11 @@
 //! How rank 0 decides the next number, behind what others have committed, and how all ranks see that then.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use esker_comm::Message;
 use esker_format::history::{Branch, Item};
-use esker_format::log::{self as facts, Cut, Promise, PromiseSlot, Section, Stretch};
+use esker_format::log::{self as facts, Cut, Promise, PromiseSlot, Section, Session, Stretch};
 use esker_history::{Attempt, History, Rebase, spaces};
 use esker_store::Access;
 
@@ -46,6 +47,24 @@ impl Deciding {
             self.stretch += 1;
         }
         met
+    }
+
+    /// How much of this session's logs was committed: metadata and data of each.
+    pub(super) fn committed(&self) -> Vec<(u64, u64)> {
+        match self.is_known {
+            true => self.last.clone(),
+            false => Vec::new(),
+        }
+    }
+
+    /// Whether something of this session was committed.
+    pub(super) fn knows_session(&self) -> bool {
+        self.is_known
+    }
+
+    /// Whether a commit may have been made, and nobody has said.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.in_doubt.is_some()
     }
 
     /// A commit that was refused was not made: what is written next may go where it could not.
@@ -162,7 +181,8 @@ impl Container {
         }
         let items = self.news(&deciding, header, &lengths, &sections);
         let mut attempt = Attempt::new(Branch::main(), deciding.base).items(items);
-        attempt = attempt.durable(durable).time(now());
+        let message = base.message.get().unwrap_or_else(|| base.hints.message.clone());
+        attempt = attempt.durable(durable).time(now()).message(&message);
         if self.replaced.is_some() {
             attempt = attempt.whole();
         }
@@ -170,7 +190,10 @@ impl Container {
         let own = sum(&lengths);
         let bytes =
             (deciding.bytes.0.saturating_add(own.0), deciding.bytes.1.saturating_add(own.1));
-        let telling = Telling { header, bytes, first: self.first, durable, known: self.named };
+        let was = sum(&before);
+        let grown = (own.0.saturating_sub(was.0), own.1.saturating_sub(was.1));
+        let (first, known) = (self.first, self.named);
+        let telling = Telling { header, bytes, grown, first, durable, known };
         let how = (attempt, &mut behind as &mut dyn Rebase);
         let made = publish(&self.store, &base.path, &deciding.history, how, telling);
         let made = made.map_err(|error| behind.failure.take().unwrap_or(error));
@@ -189,7 +212,7 @@ impl Container {
                     let (_, records) = facts::without_records(header);
                     self.others = Some(records.max(most_records));
                 }
-                let after = self.after(base, &mut deciding, (number, met), &before);
+                let after = self.after(base, &mut deciding, (number, met));
                 after.map(|()| (number, redefined))
             }
             Err(error) => {
@@ -208,16 +231,14 @@ impl Container {
         base: &Base,
         deciding: &mut Deciding,
         (number, met): (u64, bool),
-        before: &[(u64, u64)],
     ) -> Result<()> {
         if met {
-            // What others have is in the version before, beside what this one had by then.
+            // What others have is what was promised beside this one's own.
             let promises = Promises::open(&*self.store, &base.path);
-            let slot = promises.and_then(|promises| promises.of(number.saturating_sub(1)));
+            let slot = promises.and_then(|promises| promises.of(number));
             if let Ok(PromiseSlot::Promise(Promise { data, metadata, .. })) = slot {
-                let own = sum(before);
-                deciding.bytes.0 = deciding.bytes.0.max(data.saturating_sub(own.0));
-                deciding.bytes.1 = deciding.bytes.1.max(metadata.saturating_sub(own.1));
+                let own = sum(&deciding.last);
+                deciding.bytes = (data.saturating_sub(own.0), metadata.saturating_sub(own.1));
             }
         }
         let Some(replaced) = &self.replaced else { return Ok(()) };
@@ -248,13 +269,8 @@ impl Container {
     /// What is needed to commit to what this one builds on.
     fn begin_deciding(&self, base: &Base) -> Result<Deciding> {
         let top = self.next.saturating_sub(1);
-        if self.replaced.is_none() && top.saturating_sub(self.version) > MOST_LOST {
-            let why = format!(
-                "version {top} is said to have been committed, and the newest that is there is {}; `esker recover` makes \
-                 a version of what can be read",
-                self.version
-            );
-            return Err(broken(&base.path, why));
+        if self.replaced.is_none() {
+            require_countable(&base.path, self.version, top)?;
         }
         let trust = Trust::new(&self.store, &base.path, self.replaced.is_some())?;
         let trust = trust.up_to(self.next.saturating_sub(1));
@@ -312,27 +328,43 @@ impl Container {
     }
 }
 
+/// Fails if so much lies between the newest version that is there and the highest that was ever promised that nobody could count it.
+pub(super) fn require_countable(path: &Path, newest: u64, top: u64) -> Result<()> {
+    if top.saturating_sub(newest) <= MOST_LOST {
+        return Ok(());
+    }
+    let why = format!(
+        "version {top} is said to have been committed, and the newest that is there is {newest}; `esker recover` makes \
+         a version of what can be read"
+    );
+    Err(broken(path, why))
+}
+
+/// The logs of sessions that need not be safe: what came up to the version `safe`, which waited for the disk, is.
+pub(super) fn unsafe_logs(path: &Path, sessions: &[Session], safe: u64) -> Vec<PathBuf> {
+    let mut paths = Vec::new();
+    for session in sessions {
+        let parts = session.logs.iter();
+        let newer = parts.filter(|part| part.cuts.last().is_some_and(|cut| cut.number > safe));
+        let mut files: Vec<u32> = newer.map(|part| part.file).collect();
+        files.sort_unstable();
+        files.dedup();
+        for file in files {
+            paths.push(meta_path(path, session, file));
+            paths.push(data_path(path, session, file));
+        }
+    }
+    paths
+}
+
 impl Container {
     /// Waits until what earlier sessions wrote is safe: a close does not wait for the disk, but
     /// a durable version promises all of its logs. Each rank has a share of the files.
     pub(super) fn settle(&self, base: &Base) -> Result<()> {
-        let mut paths = Vec::new();
         let Some(edition) = self.edition.as_ref().filter(|_| self.safe < self.version) else {
             return Ok(());
         };
-        for session in &edition.manifest()?.sessions {
-            // What came up to a version that waited for the disk is safe.
-            let parts = session.logs.iter();
-            let newer =
-                parts.filter(|part| part.cuts.last().is_some_and(|cut| cut.number > self.safe));
-            let mut files: Vec<u32> = newer.map(|part| part.file).collect();
-            files.sort_unstable();
-            files.dedup();
-            for file in files {
-                paths.push(meta_path(&base.path, session, file));
-                paths.push(data_path(&base.path, session, file));
-            }
-        }
+        let paths = unsafe_logs(&base.path, &edition.manifest()?.sessions, self.safe);
         for path in paths.iter().skip(base.comm.rank()).step_by(base.comm.size()) {
             self.store.open(path, Access::ReadWrite)?.sync()?;
         }

@@ -299,6 +299,16 @@ impl Layout for Container {
         Ok(true)
     }
 
+    fn abort(&mut self, ground: &mut Ground) -> Result<bool> {
+        ground.io.drain();
+        self.give_up(&ground.base)?;
+        Ok(true)
+    }
+
+    fn abandon(&self, ground: &Ground) -> Result<()> {
+        self.void(&ground.base)
+    }
+
     fn version(&self) -> Option<u64> {
         Some(Container::version(self))
     }

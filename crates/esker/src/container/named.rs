@@ -1,13 +1,14 @@
-//! `RUN.esk@7`: a container and a version of it, as people write them.
+//! `RUN.esk@7`, `RUN.esk@v1`: a container and a version of it, as people write them.
 
 use std::path::{Path, PathBuf};
 
 use esker_store::Store;
 
-use super::{broken, is_container};
+use super::is_container;
+use super::tags::version_named;
 use crate::error::Result;
 
-/// The container and the number of the version that a path names: `RUN.esk@7`, where nothing has the whole name.
+/// The container and the number of the version that a path names: `RUN.esk@7`, or `RUN.esk@v1` by a tag, where nothing has the whole name.
 pub fn version_in_path(store: &dyn Store, path: &Path) -> Result<Option<(PathBuf, u64)>> {
     let name = path.file_name().and_then(|name| name.to_str());
     let Some((name, version)) = name.and_then(|name| name.rsplit_once('@')) else {
@@ -21,11 +22,6 @@ pub fn version_in_path(store: &dyn Store, path: &Path) -> Result<Option<(PathBuf
     if !is_container(store, &container)? {
         return Ok(None);
     }
-    let digits = !version.is_empty() && version.bytes().all(|b| b.is_ascii_digit());
-    match version.parse().ok().filter(|_| digits) {
-        Some(version) => Ok(Some((container, version))),
-        None => {
-            Err(broken(&container, format!("it has no version {version:?}: versions are numbers")))
-        }
-    }
+    let version = version_named(store, &container, version)?;
+    Ok(Some((container, version)))
 }

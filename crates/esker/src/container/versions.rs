@@ -8,13 +8,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use esker_format::history::Branch;
 use esker_format::inside;
 use esker_format::log::{Manifest, Promise, PromiseSlot};
-use esker_history::{Attempt, History, Rebase, Version};
+use esker_history::{Attempt, History, Item, Key, Rebase, Version, spaces, tag_in};
 use esker_store::{Access, File, FolderSegments, Store};
 
 use super::edition::{Edition, header_in};
 use super::mark::{Format, Mark};
 use super::names::{MARK, decisions_path, promises_path};
-use super::promises::{Promises, Trust, prepare, promise};
+use super::promises::{Promises, prepare, promise};
 use super::{broken, identity};
 use crate::error::{Error, Result};
 
@@ -259,6 +259,23 @@ impl Shelf {
         history(&self.store, &self.path, 0).commit_of(&Branch::main(), number)
     }
 
+    /// The newest version up to this one that has changed the dataset: one that gives names has not.
+    pub(crate) fn last_change(&self, version: u64) -> u64 {
+        let of_dataset = |item: &&Item| matches!(item.key, Key::Fact { space, .. } if space >= spaces::FIRST_FREE);
+        let facts = self.version(version).ok().flatten().and_then(|found| found.all_facts().ok());
+        let facts = facts.unwrap_or_default();
+        facts.iter().filter(of_dataset).map(|item| item.number).max().unwrap_or(version)
+    }
+
+    /// The tags that a number gave, as far as its decision can be read.
+    pub(crate) fn tags_given(&self, number: u64) -> Result<Vec<Item>> {
+        match history(&self.store, &self.path, 0).new_facts(&Branch::main(), number) {
+            Err(esker_history::Error::Store(error)) => Err(error.into()),
+            Err(_) => Ok(Vec::new()),
+            Ok(facts) => Ok(facts.into_iter().filter(|item| tag_in(item).is_some()).collect()),
+        }
+    }
+
     /// The newest version up to a number that waited for the disk.
     fn safe(&self, number: u64) -> Result<u64> {
         if self.format == Format::One {
@@ -272,11 +289,37 @@ impl Shelf {
         if self.format == Format::One {
             return Ok(false);
         }
+        let expired = |last: Version| {
+            // A name that was given while it expired keeps it.
+            Ok(last.has_expired(number)? && !last.tags()?.iter().any(|(_, _, n)| *n == number))
+        };
+        let expired: esker_history::Result<bool> = self.last_readable()?.map_or(Ok(false), expired);
+        // Where that cannot be told, it may be all that there is.
+        Ok(expired.unwrap_or(false))
+    }
+
+    /// The newest version that can be read, whatever was promised of newer ones: it tells of names and of what has expired, which stay so.
+    pub(super) fn last_readable(&self) -> Result<Option<Version>> {
         let history = history(&self.store, &self.path, 0);
-        let history = history.witnessed(Arc::new(Trust::new(&self.store, &self.path, true)?));
-        let last = history.last(&Branch::main()).and_then(|last: Version| last.has_expired(number));
-        // Where the newest cannot be read, an older one may be all that there is.
-        Ok(last.unwrap_or(false))
+        let read = |number: u64| -> Result<Option<Version>> {
+            if !matches!(self.glance(number, &self.promises.of(number)?)?, Glance::Whole) {
+                return Ok(None);
+            }
+            match history.commit_of(&Branch::main(), number) {
+                Err(esker_history::Error::Store(error)) => Err(error.into()),
+                version => Ok(version.ok().flatten()),
+            }
+        };
+        let newest = self.newest()?;
+        if let Some(version) = read(newest)? {
+            return Ok(Some(version));
+        }
+        for number in self.listed()?.into_iter().filter(|number| *number < newest) {
+            if let Some(version) = read(number)? {
+                return Ok(Some(version));
+            }
+        }
+        Ok(None)
     }
 }
 
@@ -421,8 +464,9 @@ fn newest(store: &Arc<dyn Store>, path: &Path, last: bool) -> Result<Option<Foun
 pub(crate) struct Telling<'t> {
     /// The whole header.
     pub(crate) header: &'t [u8],
-    /// Bytes of payload and metadata in all of its logs.
+    /// Bytes of payload and metadata in all of its logs, if nobody has committed meanwhile; and of these, what is new.
     pub(crate) bytes: (u64, u64),
+    pub(crate) grown: (u64, u64),
     /// The oldest version of the dataset; 0 for the one that is being made.
     pub(crate) first: u64,
     /// Whether it waits for the disk.
@@ -437,6 +481,17 @@ pub(crate) fn now() -> i64 {
     now.map_or(0, |now| i64::try_from(now.as_secs()).unwrap_or(i64::MAX))
 }
 
+/// Makes the names of everything but the next version safe: one that is durable counts on logs, a mark and promises that are.
+pub(super) fn settle_names(store: &dyn Store, container: &Path) -> Result<()> {
+    for file in [container.join(MARK), promises_path(container)] {
+        store.open(&file, Access::ReadWrite)?.sync()?;
+    }
+    for name in [&container.join("segments").join("x"), &container.join(MARK), container] {
+        store.sync_names(name)?;
+    }
+    Ok(())
+}
+
 /// Commits, and promises it: that it survives a loss of power, if it is durable. Gives the number.
 pub(crate) fn publish(
     store: &Arc<dyn Store>,
@@ -447,27 +502,93 @@ pub(crate) fn publish(
 ) -> Result<u64> {
     prepare(&**store, container)?;
     if telling.durable && !telling.known {
-        // A version that is durable counts on logs, a mark and promises that are.
-        for file in [container.join(MARK), promises_path(container)] {
-            store.open(&file, Access::ReadWrite)?.sync()?;
-        }
-        for name in [&container.join("segments").join("x"), &container.join(MARK), container] {
-            store.sync_names(name)?;
-        }
+        settle_names(&**store, container)?;
     }
     let failed = |error| of_history(container, error);
+    let expected = (!attempt.is_whole()).then(|| attempt.base().saturating_add(1));
     let number = history.commit(attempt, rebase).map_err(failed)?;
-    let decided = decisions_path(container).join(format!("{number:08}"));
-    let manifest = crc32c::crc32c(&read_all(&**store, &decided)?);
+    let first = if telling.first == 0 { number } else { telling.first };
     // Not before the version is safe: a promise that outlives what it speaks of would be an error
     // for every reader.
-    let (data, metadata) = telling.bytes;
-    let first = if telling.first == 0 { number } else { telling.first };
-    let header = crc32c::crc32c(telling.header);
-    let durable = telling.durable;
-    let promised = Promise { version: number, first, durable, manifest, header, data, metadata };
+    let mut promised = Promise {
+        version: number,
+        first,
+        durable: telling.durable,
+        names: false,
+        manifest: sum_of(&**store, container, number)?,
+        header: crc32c::crc32c(telling.header),
+        data: telling.bytes.0,
+        metadata: telling.bytes.1,
+    };
+    if expected.is_some_and(|expected| expected != number) {
+        // It has what others have committed meanwhile, too.
+        promised = with_all(&**store, history, container, (promised, telling.grown))?;
+    }
     promise(&**store, container, promised)?;
     Ok(number)
+}
+
+/// The checksum of a decision's bytes.
+fn sum_of(store: &dyn Store, container: &Path, number: u64) -> Result<u32> {
+    let decided = decisions_path(container).join(format!("{number:08}"));
+    Ok(crc32c::crc32c(&read_all(store, &decided)?))
+}
+
+/// A promise of everything that its version has, with what other writers have committed.
+fn with_all(
+    store: &dyn Store,
+    history: &History,
+    container: &Path,
+    (promised, grown): (Promise, (u64, u64)),
+) -> Result<Promise> {
+    let number = promised.version;
+    if let PromiseSlot::Promise(before) = Promises::open(store, container)?.of(number - 1)? {
+        let version = history.commit_of(&Branch::main(), number);
+        let header = version.and_then(|version| version.map(|v| header_in(&v)).transpose());
+        let header = header.map_err(|error| of_history(container, error))?;
+        if let Some(Ok(header)) = header {
+            let header = crc32c::crc32c(&header);
+            let data = before.data.saturating_add(grown.0);
+            let metadata = before.metadata.saturating_add(grown.1);
+            return Ok(Promise { header, data, metadata, ..promised });
+        }
+    }
+    // Nobody has promised the one before it yet, or ever.
+    let manifest = manifest_of(history, container, number)?;
+    let ((data, metadata), header) = (manifest.log_bytes(), crc32c::crc32c(&manifest.header));
+    Ok(Promise { header, data, metadata, ..promised })
+}
+
+/// What a version that was committed is made of.
+pub(super) fn manifest_of(history: &History, container: &Path, number: u64) -> Result<Manifest> {
+    let version = history.commit_of(&Branch::main(), number);
+    let facts = version.and_then(|version| version.map(|version| version.all_facts()).transpose());
+    let facts = facts.map_err(|error| of_history(container, error))?.unwrap_or_default();
+    Manifest::from_facts(number, &facts).map_err(|error| broken(container, error.to_string()))
+}
+
+/// Whether a version only gives names: its values are those of the one before it.
+pub(super) fn gives_names(history: &History, number: u64) -> esker_history::Result<bool> {
+    let facts = history.new_facts(&Branch::main(), number)?;
+    let of_history =
+        |item: &Item| matches!(item.key, Key::Fact { space, .. } if space < spaces::FIRST_FREE);
+    Ok(!facts.is_empty() && facts.iter().all(of_history))
+}
+
+/// Promises a version that gives a name, after everything that it consists of was made safe.
+pub(super) fn promise_name(
+    store: &dyn Store,
+    container: &Path,
+    manifest: &Manifest,
+    first: u64,
+) -> Result<()> {
+    let version = manifest.version;
+    let (data, metadata) = manifest.log_bytes();
+    let header = crc32c::crc32c(&manifest.header);
+    let manifest = sum_of(store, container, version)?;
+    let (durable, names) = (true, true);
+    let promised = Promise { version, first, durable, names, manifest, header, data, metadata };
+    promise(store, container, promised)
 }
 
 /// Promises a version again that is there, after everything that it consists of was made safe.
@@ -492,11 +613,11 @@ pub(crate) fn promise_again(
         store.sync_names(name)?;
     }
     let version = manifest.version;
-    let bytes = read_all(&**store, &decisions_path(container).join(format!("{version:08}")))?;
-    let (data, metadata) = manifest.log_bytes();
-    let (sum, header) = (crc32c::crc32c(&bytes), crc32c::crc32c(&manifest.header));
-    let durable = true;
-    let promised = Promise { version, first, durable, manifest: sum, header, data, metadata };
+    let sum = sum_of(&**store, container, version)?;
+    let ((data, metadata), header) = (manifest.log_bytes(), crc32c::crc32c(&manifest.header));
+    let names = gives_names(&history(store, container, 0), version).unwrap_or(false);
+    let (durable, manifest) = (true, sum);
+    let promised = Promise { version, first, durable, names, manifest, header, data, metadata };
     promise(&**store, container, promised)
 }
 

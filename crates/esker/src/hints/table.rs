@@ -4,6 +4,7 @@ use super::{
     Automatic, ChunkFiles, ChunkRefs, DIRECT, DIRECT_READ, Definitions, FileStriping, Hints,
     Layout, LogFiles, NODE_MEMORY, OnConflict, Rewrite, Switch, WINDOW, WhereIndexed,
 };
+use crate::message::refusal;
 
 /// One hint: how its value is set and told.
 pub(super) struct Hint {
@@ -191,6 +192,20 @@ pub(super) const TABLE: &[Hint] = &[
         on_conflict,
         [("fail", OnConflict::Fail), ("ours", OnConflict::Ours)]
     ),
+    Hint {
+        name: "esker_message",
+        set: |h, v| {
+            let message = v.trim();
+            match refusal(message) {
+                Some(why) => Err(why),
+                None => {
+                    h.message = message.to_string();
+                    Ok(())
+                }
+            }
+        },
+        get: |h| Some(h.message.clone()).filter(|message| !message.is_empty()),
+    },
     size_hint!("esker_index_memory", index_memory),
     number_hint!("esker_cache", cache),
     number_hint!("esker_read_threads", read_threads),

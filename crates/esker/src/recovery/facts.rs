@@ -5,7 +5,7 @@ use std::path::Path;
 use esker_format::Header;
 use esker_store::Store;
 
-use crate::container::{self, Found};
+use crate::container::{self, Found, Tag};
 use crate::error::Result;
 
 /// A session of a container.
@@ -30,6 +30,8 @@ pub struct ContainerFacts {
     pub version: u64,
     /// All versions, newest first.
     pub versions: Vec<u64>,
+    /// The names that versions have.
+    pub tags: Vec<Tag>,
     /// Its sessions, oldest first.
     pub sessions: Vec<SessionFacts>,
     /// What a reader has to know: newer versions that cannot be read.
@@ -77,6 +79,7 @@ pub fn container_facts(
     Ok(Some(ContainerFacts {
         version: manifest.version,
         versions: container::Shelf::open(store, path)?.listed()?,
+        tags: container::tags_in(store, path)?,
         sessions: sessions.collect(),
         notes,
     }))

@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use esker_format::log::{Promise, PromiseSlot};
+use esker_history::Item;
 use esker_store::Store;
 
-use crate::container::{Glance, Mark, Promises, Shelf};
+use crate::container::{Glance, Mark, Promises, Read, Shelf};
 use crate::error::Result;
 
 /// Versions that are looked for one by one.
@@ -24,12 +25,23 @@ pub struct LostVersion {
     pub synced: Option<bool>,
     /// Of a recovery: what the new version lacks of it, in a sentence; `None` if it has everything.
     pub lacks: Option<String>,
+    /// The names that it gave to versions, as far as they can be read.
+    pub(super) gives: Vec<Item>,
     /// What was promised of it.
     promise: Option<Promise>,
 }
 
+/// How closely versions are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Look {
+    /// Whether they look as they were written; what they share with others is not read.
+    Glance,
+    /// Whether a reader could have them.
+    Whole,
+}
+
 /// The versions from `first` on that were committed and are not whole, newest first.
-pub(super) fn lost_versions(shelf: &Shelf, first: u64) -> Result<Vec<LostVersion>> {
+pub(super) fn lost_versions(shelf: &Shelf, first: u64, look: Look) -> Result<Vec<LostVersion>> {
     let promises = &shelf.promises;
     let listed = shelf.listed()?;
     let top = listed.first().copied().unwrap_or(0).max(promises.highest());
@@ -41,7 +53,19 @@ pub(super) fn lost_versions(shelf: &Shelf, first: u64) -> Result<Vec<LostVersion
     all.dedup();
     for version in all.into_iter().filter(|version| *version >= first) {
         let slot = promises.of(version)?;
-        let what = match shelf.glance(version, &slot)? {
+        let glance = match look {
+            Look::Glance => shelf.glance(version, &slot)?,
+            Look::Whole => match shelf.read(version, &slot)? {
+                Read::Whole(edition, _) => match super::everything(&edition)? {
+                    Ok(_) => Glance::Whole,
+                    Err(why) => Glance::Damaged(why),
+                },
+                Read::GivenUp => Glance::Whole,
+                Read::Damaged(why) => Glance::Damaged(why),
+                Read::Absent => Glance::Absent,
+            },
+        };
+        let what = match glance {
             Glance::Whole => continue,
             Glance::Damaged(why) => format!("its manifest is damaged: {why}"),
             // Nobody has ever committed it.
@@ -54,7 +78,8 @@ pub(super) fn lost_versions(shelf: &Shelf, first: u64) -> Result<Vec<LostVersion
         };
         let synced = promise.map(|promise| promise.durable);
         let name = shelf.name_of(version);
-        lost.push(LostVersion { version, name, what, synced, lacks: None, promise });
+        let gives = shelf.tags_given(version)?;
+        lost.push(LostVersion { version, name, what, synced, lacks: None, gives, promise });
     }
     Ok(lost)
 }
@@ -79,6 +104,9 @@ impl LostVersion {
             return Some("nothing is known of what it had".to_string());
         };
         let mut lacks = Vec::new();
+        if promise.names && self.gives.is_empty() {
+            lacks.push("the name that it gave to a version".to_string());
+        }
         if promise.header != crc32c::crc32c(header) {
             lacks.push("definitions, attributes or records that it had".to_string());
         }

@@ -20,15 +20,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use esker_format::history::Branch;
-use esker_format::log::{Cut, Manifest, PromiseSlot, Section, Session};
+use esker_format::log::{Aborted, Cut, Manifest, PromiseSlot, Section, Session};
 use esker_format::{Header, NumRecs};
 use esker_history::{Attempt, Item, Key, Strict, spaces};
 use esker_store::{ReadPool, Store};
 
-use crate::container::{self, Format, Mark, Read, Shelf, Telling, Trust, publish};
+use crate::container::{self, Edition, Format, Mark, Read, Shelf, Telling, Trust, publish};
 use crate::error::{Error, Result};
-use lost::{lost_versions, promises_damaged};
-use read::{LogRead, Reader};
+use lost::{Look, lost_versions, promises_damaged};
+use read::{LogRead, Reach, Reader};
 
 pub use facts::{ContainerFacts, SessionFacts, container_facts, container_header};
 pub use fault::{FaultKind, LogFault, TornTail};
@@ -84,7 +84,7 @@ pub fn examine(
     let mut examination = Examination {
         version: manifest.version,
         notes,
-        lost_versions: lost_versions(&Shelf::open(store, path)?, first)?,
+        lost_versions: lost_versions(&Shelf::open(store, path)?, first, Look::Glance)?,
         promises_damaged: promises_damaged(&**store, path, manifest.version)?,
         entries: 0,
         payload: 0,
@@ -92,7 +92,7 @@ pub fn examine(
     };
     for session in &manifest.sessions {
         for part in &session.logs {
-            let read = reader.read(session, part, true)?;
+            let read = reader.read(session, part, Reach::Committed)?;
             examination.entries += read.entries + read.bad.len() as u64;
             examination.payload += read.bytes;
             examination.faults.extend(read.faults);
@@ -208,7 +208,8 @@ pub fn recover_container(
         return Err(Error::Container { path: path.to_path_buf(), why: why.to_string() });
     }
     let Newest { manifest, number: newest, first } = newest_whole(&shelf, path)?;
-    let mut lost = lost_versions(&shelf, manifest.version.saturating_add(1))?;
+    let mut lost = lost_versions(&shelf, manifest.version.saturating_add(1), Look::Whole)?;
+    let changed = shelf.last_change(manifest.version);
     let promises = promises_damaged(&**store, path, manifest.version)?;
     let mut header = header_of(path, &manifest.header)?;
     let pool = ReadPool::new(store.clone(), OPEN_FILES);
@@ -240,12 +241,15 @@ pub fn recover_container(
         // The tail of a session is passed over when another one was committed after it.
         let current = match committed {
             true => number + 1 == listed,
-            false => sessions::began(&session.stem) > manifest.version,
+            false => sessions::began(&session.stem) > changed,
         };
         let adopt = current || options.superseded;
         let mut logs = Vec::new();
-        for part in &session.logs {
-            logs.push(reader.read(session, part, false)?);
+        let aborted = container::noted(&**store, path, session)?;
+        for (log, part) in session.logs.iter().enumerate() {
+            let until = |aborted: &Aborted| Reach::Until(aborted.committed(log));
+            let reach = aborted.as_ref().map_or(Reach::Everything, until);
+            logs.push(reader.read(session, part, reach)?);
         }
         found.push(Looked::at(session.clone(), *committed, (adopt, current), logs, &mut recovery));
     }
@@ -278,6 +282,7 @@ pub fn recover_container(
         // What was behind the version that was found, a later one had promised.
         recovery.faults.iter_mut().for_each(|fault| fault.committed = true);
     }
+    let names: Vec<Item> = lost.iter().rev().flat_map(|lost| lost.gives.clone()).collect();
     recovery.lost_versions = lost;
     if options.dry_run {
         return Ok(recovery);
@@ -289,7 +294,7 @@ pub fn recover_container(
     renumber(&mut sessions, version);
     let manifest = Manifest { version, header, sessions };
     sync_logs(&**store, path, &manifest.sessions)?;
-    commit_whole(store, path, &manifest, (recovery.found, first))?;
+    commit_whole(store, path, &manifest, (recovery.found, first), names)?;
     Ok(recovery)
 }
 
@@ -306,12 +311,14 @@ fn renumber(sessions: &mut [Session], version: u64) {
     }
 }
 
-/// Commits a version that needs nothing of those before it, but has the names that the one that was `found` has.
+/// Commits a version that needs nothing of those before it, but has the names that the one that was `found` has, and `names` that
+/// were given since.
 fn commit_whole(
     store: &Arc<dyn Store>,
     path: &Path,
     manifest: &Manifest,
     (found, first): (u64, u64),
+    names: Vec<Item>,
 ) -> Result<()> {
     let top = manifest.version.saturating_sub(1);
     let trust = Trust::new(store, path, true)?.up_to(top);
@@ -323,10 +330,11 @@ fn commit_whole(
         let facts = version.all_facts().unwrap_or_default();
         items.extend(facts.into_iter().filter(is_of_history));
     }
+    items.extend(names);
     let attempt = Attempt::new(Branch::main(), top).items(items).whole().durable(true);
     let attempt = attempt.message("recovered").time(container::now());
     let (header, bytes) = (&manifest.header[..], manifest.log_bytes());
-    let telling = Telling { header, bytes, first, durable: true, known: false };
+    let telling = Telling { header, bytes, grown: bytes, first, durable: true, known: false };
     publish(store, path, &history, (attempt, &mut Strict::default()), telling)?;
     Ok(())
 }
@@ -366,12 +374,8 @@ fn newest_whole(shelf: &Shelf, path: &Path) -> Result<Newest> {
     for version in &all {
         let slot = promises.of(*version)?;
         if let Read::Whole(edition, _) = shelf.read(*version, &slot)? {
-            let manifest = match edition.manifest() {
-                Ok(manifest) => manifest.as_ref().clone(),
-                Err(error @ Error::Store(_)) => return Err(error),
-                // Something that it shares with others is damaged.
-                Err(_) => continue,
-            };
+            // Something that it shares with others may be damaged.
+            let Ok(manifest) = everything(&edition)? else { continue };
             let first = match slot {
                 PromiseSlot::Promise(promise) => promise.first,
                 _ => all.last().copied().unwrap_or(*version),
@@ -384,6 +388,20 @@ fn newest_whole(shelf: &Shelf, path: &Path) -> Result<Newest> {
         false => "the manifests of all versions are damaged: nothing can be recovered",
     };
     Err(Error::Container { path: path.to_path_buf(), why: why.to_string() })
+}
+
+/// Everything that a version consists of, the sections of its logs with it; or why that cannot be read.
+pub(super) fn everything(edition: &Edition) -> Result<std::result::Result<Manifest, String>> {
+    let whole = edition.manifest().and_then(|manifest| {
+        edition.all_sections()?;
+        Ok(manifest.as_ref().clone())
+    });
+    match whole {
+        Ok(manifest) => Ok(Ok(manifest)),
+        Err(error @ Error::Store(_)) => Err(error),
+        Err(Error::Container { why, .. }) => Ok(Err(why)),
+        Err(error) => Ok(Err(error.to_string())),
+    }
 }
 
 /// Bytes of the logs, about.

@@ -21,6 +21,17 @@ use crate::log::{Filtered, LogSource, SortedRuns};
 /// Bytes of payload that are read at a time: a whole number of blocks.
 const STRETCH: u64 = 64 * BLOCK as u64;
 
+/// How far a log is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// As far as the version has it.
+    Committed,
+    /// Up to this byte of its metadata: what is behind it was given up.
+    Until(u64),
+    /// As far as there is something.
+    Everything,
+}
+
 /// What a log holds.
 #[derive(Debug, Default)]
 pub(super) struct LogRead {
@@ -158,13 +169,14 @@ impl<'a> Reader<'a> {
         (self.progress)(self.done, self.total);
     }
 
-    /// Reads a log as far as it is committed, or as far as there is something.
+    /// Reads a log as far as it is wanted.
     pub(super) fn read(
         &mut self,
         session: &Session,
         part: &LogPart,
-        committed_only: bool,
+        reach: Reach,
     ) -> Result<LogRead> {
+        let committed_only = reach == Reach::Committed;
         let inside = |path: PathBuf| match path.strip_prefix(self.path) {
             Ok(rest) => rest.to_path_buf(),
             Err(_) => path,
@@ -187,9 +199,11 @@ impl<'a> Reader<'a> {
             }
             Err(error) => return Err(error.into()),
         };
-        if committed_only {
-            log.meta_len = Some(part.meta_len);
-        }
+        log.meta_len = match reach {
+            Reach::Committed => Some(part.meta_len),
+            Reach::Until(end) => Some(end.max(part.meta_len)),
+            Reach::Everything => None,
+        };
         one.head(&log, session, there)?;
         if one.read.missing {
             return Ok(one.read);

@@ -300,7 +300,7 @@ fn a_failed_enddef_that_is_given_up_leaves_the_old_dataset() {
                         ds.close().unwrap();
                     }
                     Err(failed) => {
-                        failed.define.abort();
+                        failed.define.abort().unwrap();
                         assert_eq!(see(&store, false), old, "{what}");
                         assert_eq!(see(&store, true), old, "{what}");
                     }
@@ -458,7 +458,7 @@ fn a_creation_that_is_given_up_leaves_what_was_there() {
     for clobber in [true, false] {
         let store = MemoryStore::default();
         let options = || CreateOptions::new().clobber(clobber).store(Arc::new(store.clone()));
-        Dataset::create(PATH, options()).unwrap().abort();
+        Dataset::create(PATH, options()).unwrap().abort().unwrap();
         assert_eq!(store.list(), <[&Path; 0]>::default(), "clobber {clobber}");
         // What is committed stays, and the name is taken.
         Dataset::create(PATH, options()).unwrap().enddef().unwrap().close().unwrap();
@@ -466,7 +466,7 @@ fn a_creation_that_is_given_up_leaves_what_was_there() {
         match Dataset::create(PATH, options()) {
             Ok(def) => {
                 assert!(clobber);
-                def.abort();
+                def.abort().unwrap();
             }
             Err(_) => assert!(!clobber),
         }

@@ -24,6 +24,7 @@ mod long_reads;
 mod many;
 mod model;
 mod mpi;
+mod names;
 mod node_memory;
 mod not_a_number;
 mod parallel;

@@ -325,7 +325,7 @@ impl World {
                 for change in changes {
                     apply(&mut def, &mut lost, change);
                 }
-                def.abort();
+                def.abort().unwrap();
                 self.reopen(self.model.filling, 0);
                 return;
             }

@@ -540,6 +540,50 @@ fn recovery_says_what_a_lost_version_had() {
     assert_eq!(values(&open(&store).unwrap()), after(1));
 }
 
+/// A run has what many versions share: damage in it takes all of them, though their decisions look well.
+#[test]
+fn a_recovery_tells_of_versions_whose_run_is_damaged() {
+    for values_damaged in [false, true] {
+        let store = MemoryStore::default();
+        let options = CreateOptions::new().layout(Layout::Log).store(Arc::new(store.clone()));
+        let mut define = Dataset::create(PATH, options).unwrap();
+        let x = define.add_dim("x", DimLen::Fixed(4)).unwrap();
+        define.add_var("v", ExternalType::Int, &[x]).unwrap();
+        let mut ds = define.enddef().unwrap();
+        let steps = 20;
+        for step in 0..steps {
+            ds.put(VarId(0), &Selection::element(&[step as u64 % 4]), &[step]).unwrap();
+            ds.sync().unwrap();
+        }
+        ds.close().unwrap();
+        let flip = |path: &Path, at: usize| {
+            let mut bytes = store.bytes(path).unwrap();
+            bytes[at] ^= 1;
+            replace(&store, path, Some(&bytes));
+        };
+        let inside = |folder: &str, end: &str| {
+            let folder = Path::new(PATH).join(folder);
+            let all = store.list().into_iter().filter(move |path| path.starts_with(&folder));
+            all.filter(|path| path.to_str().unwrap().ends_with(end)).max().unwrap()
+        };
+        let run = inside("runs", "");
+        flip(&run, store.bytes(&run).unwrap().len() / 2);
+        if values_damaged {
+            let data = inside("segments", ".data");
+            flip(&data, store.bytes(&data).unwrap().len() - 1);
+        }
+        // What it shares with others is read when somebody needs it.
+        let read = open(&store).and_then(|ds| ds.get::<i32>(VarId(0), &Selection::all()));
+        assert!(read.is_err());
+        let recovery = recovered(&store);
+        let newest = recovery.lost_versions.first().map(|lost| lost.version);
+        assert_eq!(newest, Some(1 + steps as u64), "{recovery:?}");
+        assert_eq!(recovery.is_loss(), values_damaged, "{recovery:?}");
+        let expected = after(if values_damaged { steps as usize - 1 } else { steps as usize });
+        assert_eq!(values(&open(&store).unwrap()), expected);
+    }
+}
+
 /// Changes the header of the newest version, and makes everything match it.
 fn forge(store: &MemoryStore, number: u64, change: impl FnOnce(&mut Header)) {
     let bytes = store.bytes(&version(number)).unwrap();
@@ -560,8 +604,16 @@ fn forge(store: &MemoryStore, number: u64, change: impl FnOnce(&mut Header)) {
     replace(store, &version(number), Some(&bytes));
     let (data, metadata) = (0, 0);
     let (manifest, header) = (crc32c::crc32c(&bytes), crc32c::crc32c(&header));
-    let promise =
-        Promise { version: number, first: 1, durable: true, manifest, header, data, metadata };
+    let promise = Promise {
+        version: number,
+        first: 1,
+        durable: true,
+        names: false,
+        manifest,
+        header,
+        data,
+        metadata,
+    };
     let file = store.open(&promises(), Access::ReadWrite).unwrap();
     file.write_at(Promise::offset(number), &promise.encode()).unwrap();
 }
@@ -660,7 +712,16 @@ fn a_promise_of_a_version_that_nobody_can_count_to_lets_nobody_wait() {
     ds.close().unwrap();
     let version = 1_000_000_000;
     let (manifest, header, data, metadata) = (0, 0, 0, 0);
-    let promise = Promise { version, first: 1, durable: false, manifest, header, data, metadata };
+    let promise = Promise {
+        version,
+        first: 1,
+        durable: false,
+        names: false,
+        manifest,
+        header,
+        data,
+        metadata,
+    };
     let file = LocalStore.open(&path.join("promises"), Access::ReadWrite).unwrap();
     file.write_at(Promise::offset(version), &promise.encode()).unwrap();
     let ds = Dataset::open(&path).unwrap();

@@ -94,7 +94,7 @@ fn a_folder_that_is_given_up_before_it_is_a_dataset_is_gone() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run");
     let def = Dataset::create(&path, CreateOptions::new().hints(folder())).unwrap();
-    def.abort();
+    def.abort().unwrap();
     assert!(!path.exists());
 }
 

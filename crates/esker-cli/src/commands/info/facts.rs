@@ -294,6 +294,7 @@ fn container(facts: &ContainerFacts) -> Value {
     json!({
         "version": facts.version,
         "versions": facts.versions,
+        "tags": facts.tags.iter().map(|tag| json!({"name": tag.name, "version": tag.version})).collect::<Vec<_>>(),
         "sessions": facts.sessions.iter().map(session).collect::<Vec<_>>(),
         "data_bytes": facts.data(),
         "metadata_bytes": facts.metadata(),

@@ -80,6 +80,11 @@ fn container(screen: &mut Screen, facts: &Facts<'_>) -> io::Result<()> {
         bytes(container.metadata()),
         100.0 * container.metadata() as f64 / container.data().max(1) as f64,
     )?;
+    let mut table = Table::new([("tag", Side::Left), ("version", Side::Right)]);
+    for tag in &container.tags {
+        table.row([tag.name.clone(), tag.version.to_string()]);
+    }
+    section(screen, "tags", &table)?;
     let mut table = Table::new([
         ("session", Side::Left),
         ("ranks", Side::Right),

@@ -231,7 +231,7 @@ fn logs_stay_when_one_says_so_and_are_no_hindrance() {
 fn a_definition_that_is_given_up_leaves_no_logs() {
     let dir = tempfile::tempdir().unwrap();
     let (path, bb) = (dir.path().join("run.nc"), dir.path().join("bb"));
-    Dataset::create(&path, CreateOptions::new().hints(hints(&bb, &[]))).unwrap().abort();
+    Dataset::create(&path, CreateOptions::new().hints(hints(&bb, &[]))).unwrap().abort().unwrap();
     assert!(!bb.exists());
     assert!(!path.exists());
 }
