@@ -76,7 +76,7 @@ static void define(const Plan *plan)
     variable = allocate((size_t)plan->vars * sizeof *variable);
     for (int i = 0; i < plan->vars; i++) {
         const Var *v = &plan->var[i];
-        adios2_type type = v->type == DOUBLE ? adios2_type_double : v->type == FLOAT ? adios2_type_float : adios2_type_int32_t;
+        adios2_type type = v->type == DOUBLE ? adios2_type_double : v->type == FLOAT ? adios2_type_float : v->type == INT64 ? adios2_type_int64_t : v->type == USHORT ? adios2_type_uint16_t : adios2_type_int32_t;
         size_t count = 1;
         variable[i] = have(adios2_define_variable(io, v->name, type, 1, NULL, NULL, &count, adios2_constant_dims_false), v->name);
     }

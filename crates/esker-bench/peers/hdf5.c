@@ -17,7 +17,7 @@ static hid_t check(hid_t id, const char *what)
 
 static hid_t type_of(const Var *v)
 {
-    return v->type == DOUBLE ? H5T_NATIVE_DOUBLE : v->type == FLOAT ? H5T_NATIVE_FLOAT : H5T_NATIVE_INT;
+    return v->type == DOUBLE ? H5T_NATIVE_DOUBLE : v->type == FLOAT ? H5T_NATIVE_FLOAT : v->type == INT64 ? H5T_NATIVE_INT64 : v->type == USHORT ? H5T_NATIVE_UINT16 : H5T_NATIVE_INT;
 }
 
 /* One call if a union of the list's slabs has the order of memory: they are rows, one behind the

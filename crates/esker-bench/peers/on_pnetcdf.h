@@ -11,11 +11,6 @@ static void check(int status, const char *what)
         end_job(what, ncmpi_strerror(status));
 }
 
-static MPI_Datatype mpi_type(int type)
-{
-    return type == DOUBLE ? MPI_DOUBLE : type == FLOAT ? MPI_FLOAT : MPI_INT;
-}
-
 static void create_file(const char *path)
 {
     check(ncmpi_create(MPI_COMM_WORLD, path, NC_CLOBBER | NC_64BIT_DATA, MPI_INFO_NULL, &file), "create");
@@ -95,6 +90,8 @@ static void transfer(const Plan *plan, int writing)
             wait_for(step->requests, id, status);
         if (calls == INDEPENDENT)
             check(ncmpi_end_indep_data(file), "end_indep_data");
+        if (writing && syncs_steps && !pending)
+            check(ncmpi_sync(file), "sync");
     }
     if (pending)
         wait_for(pending, id, status);

@@ -46,22 +46,32 @@ static void *allocate(size_t bytes)
 
 /* ---- the plan ---- */
 
-enum { INT = 4, FLOAT = 5, DOUBLE = 6 };
+enum { INT = 4, FLOAT = 5, DOUBLE = 6, USHORT = 8, INT64 = 10 };
 enum { BLOCKING, QUEUED, INDEPENDENT };
 
 typedef struct { char *name; uint64_t length; } Dim;
 /* What values are like, see src/plan.rs, and the shape of chunks, or NULL. */
-enum { DISTINCT, TILE, FIELD, COLUMN };
+enum { DISTINCT, TILE, FIELD, COLUMN, SUMS };
 typedef struct { char *name; int type, dims, *dim, id, data; uint64_t percent, edge, *chunk; } Var;
 typedef struct { int dims; uint64_t slabs, *starts, *counts, elements; } List;
 /* `prepared` is for the peer. */
 typedef struct { Var *var; List *list; uint64_t record; char *memory; void *prepared; } Request;
 typedef struct { int calls, requests; Request *request; } Step;
-typedef struct { int dims, vars, lists, steps; uint64_t records; char *pipeline; Dim *dim; Var *var; List *list; Step *step; } Plan;
+typedef struct { int dims, vars, lists, steps, transactions; uint64_t records; char *pipeline; Dim *dim; Var *var; List *list; Step *step; } Plan;
 
 static const uint64_t no_record = UINT64_MAX;
 
-static size_t size_of(int type) { return type == DOUBLE ? 8 : 4; }
+static size_t size_of(int type) { return type == DOUBLE || type == INT64 ? 8 : type == USHORT ? 2 : 4; }
+
+/* What a type is in MPI, by the names that PnetCDF knows. */
+static inline MPI_Datatype mpi_type(int type)
+{
+    return type == DOUBLE  ? MPI_DOUBLE
+           : type == FLOAT ? MPI_FLOAT
+           : type == INT64 ? MPI_LONG_LONG
+           : type == USHORT ? MPI_UNSIGNED_SHORT
+                            : MPI_INT;
+}
 
 static size_t request_bytes(const Request *r) { return (size_t)r->list->elements * size_of(r->var->type); }
 
@@ -84,7 +94,7 @@ static Plan *read_plan(const char *path)
     long bytes = ftell(file);
     rewind(file);
     uint64_t *numbers = allocate((size_t)bytes);
-    if (fread(numbers, 1, (size_t)bytes, file) != (size_t)bytes || memcmp(numbers, "ESKPLAN2", 8))
+    if (fread(numbers, 1, (size_t)bytes, file) != (size_t)bytes || memcmp(numbers, "ESKPLAN3", 8))
         fail("the plan file cannot be read");
     fclose(file);
     next = numbers + 1;
@@ -96,6 +106,7 @@ static Plan *read_plan(const char *path)
     plan->vars = (int)*next++;
     plan->records = *next++;
     plan->steps = (int)*next++;
+    plan->transactions = (int)*next++;
     plan->pipeline = read_name();
     plan->dim = allocate((size_t)plan->dims * sizeof(Dim));
     for (int i = 0; i < plan->dims; i++) {
@@ -184,6 +195,36 @@ static int64_t wave(uint64_t variable, uint64_t dim, uint64_t index)
 
 static int64_t measurement(uint64_t bits) { return (bits & 7) < 5 ? -5 * 4096 : (int64_t)((bits >> 8) & 0xfff); }
 
+static uint32_t crc32c(const unsigned char *at, size_t bytes)
+{
+    static uint32_t table[256];
+    for (uint32_t i = 0; !table[255] && i < 256; i++) {
+        uint32_t c = i;
+        for (int k = 0; k < 8; k++)
+            c = c & 1 ? c >> 1 ^ UINT32_C(0x82F63B78) : c >> 1;
+        table[i] = c;
+    }
+    uint32_t sum = UINT32_MAX;
+    for (size_t i = 0; i < bytes; i++)
+        sum = sum >> 8 ^ table[(sum ^ at[i]) & 0xff];
+    return ~sum;
+}
+
+static uint64_t run(const Plan *plan, const Var *v, char *at, uint64_t first, uint64_t n, int verify);
+
+/* The checksum of what one of the even parts of a variable is in memory: element `index` of a matrix of sums. */
+static int64_t sum_of(const Plan *plan, const Var *sums, uint64_t index)
+{
+    uint64_t parts = plan->dim[sums->dim[sums->dims - 1]].length, part = index % parts;
+    const Var *v = &plan->var[index / parts];
+    uint64_t n = plan->dim[v->dim[0]].length, start = n * part / parts, count = n * (part + 1) / parts - start;
+    char *values = allocate(count * size_of(v->type));
+    run(plan, v, values, start, count, 0);
+    int64_t sum = crc32c((const unsigned char *)values, count * size_of(v->type));
+    free(values);
+    return sum;
+}
+
 /* Fills `n` elements from linear index `first`, or counts those that are wrong. */
 static uint64_t run(const Plan *plan, const Var *v, char *at, uint64_t first, uint64_t n, int verify)
 {
@@ -216,6 +257,9 @@ static uint64_t run(const Plan *plan, const Var *v, char *at, uint64_t first, ui
             int64_t smooth = (INT64_C(3) << 30) + outer + wave(id, last_dim, last + i);              \
             int64_t m = (smooth >> 8) + (int64_t)(random_bits((id << 40) + first + i) & 0x3f);       \
             value = number;                                                                          \
+        } else if (v->data == SUMS) {                                                                \
+            int64_t m = sum_of(plan, v, first + i);                                                  \
+            value = number;                                                                          \
         } else {                                                                                     \
             uint64_t counter = (first + i) / (1 + 7 * (id % 5));                                     \
             int64_t m = measurement(random_bits((id << 40) + first + i));                            \
@@ -232,6 +276,10 @@ static uint64_t run(const Plan *plan, const Var *v, char *at, uint64_t first, ui
         REAL(double, 11)
     } else if (v->type == FLOAT) {
         REAL(float, 40)
+    } else if (v->type == INT64) {
+        EACH(int64_t, (int64_t)(b >> 1), (int64_t)(b >> 1), m, (int64_t)counter)
+    } else if (v->type == USHORT) {
+        EACH(uint16_t, (uint16_t)(b >> 48), (uint16_t)(b >> 48), (uint16_t)m, (uint16_t)counter)
     } else {
         EACH(int32_t, (int32_t)(b >> 33), (int32_t)(uint32_t)b, (int32_t)m, (int32_t)counter)
     }
@@ -292,6 +340,10 @@ typedef struct {
 
 static double since;
 
+/* Whether each step of the plan that is written is to be on the disk when it ends. Those whose steps are not apart in the
+ * library (HDF5, netCDF-4, ADIOS2) wait for the disk once, at the end. */
+static int syncs_steps;
+
 /* All ranks start a phase together; it lasts until the last is done. */
 static void begin(void)
 {
@@ -330,6 +382,7 @@ static int carry_out(int argc, char **argv, const Peer *peer)
     begin();
     peer->define(plan);
     w_define = end();
+    syncs_steps = sync && plan->transactions;
     begin();
     peer->write(plan);
     w_data = end();

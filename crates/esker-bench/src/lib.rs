@@ -45,7 +45,7 @@ mod on_esker;
 mod peer;
 pub mod plan;
 pub mod plan_file;
-mod posix;
+pub mod posix;
 mod process;
 mod reading;
 pub mod report;

@@ -6,24 +6,24 @@ use std::sync::Arc;
 
 use esker::{Dataset, DimId, DimLen, ExternalType, FillMode, Native, OpenOptions};
 use esker::{Requests, Selection, VarId};
-use esker_comm::{Communicator, ReduceOp, Reduction};
+use esker_comm::{Communicator, CommunicatorExt, ReduceOp, Reduction};
 use serde_json::{Map, Value, json};
 
 use crate::clock::phase;
 use crate::decomposed::Maps;
 use crate::layout::Layout;
 use crate::measure::Phases;
-use crate::plan::{Calls, Element, Plan, RankPlan};
-use crate::values::Buffer;
+use crate::plan::{Calls, Data, Element, Plan, RankPlan};
+use crate::values::{Buffer, with_list};
 use crate::worker::WorkerError;
 
-/// Creates the dataset and writes a plan's values.
+/// Creates the dataset and writes a plan's values. With `resume` a dataset of transactions that somebody has begun is completed.
 pub(crate) fn write(
     comm: &Arc<dyn Communicator>,
     plan: &Plan,
     path: &Path,
     layout: Layout,
-    sync: bool,
+    (sync, resume): (bool, bool),
     memory: &[Buffer],
 ) -> Result<(Phases, Value), WorkerError> {
     let rank = &plan.ranks[comm.rank()];
@@ -32,12 +32,59 @@ pub(crate) fn write(
         _ => Maps::default(),
     };
     let selections = Selections::of(rank, &maps);
-    let mut vars: Vec<VarId> = Vec::new();
     let mut write = Phases::default();
+    let (mut dataset, vars, done) = match resume && begun(&**comm, path)? {
+        true => again(comm, plan, path, &selections, &mut write)?,
+        false => create(comm, plan, path, layout, &maps, &mut write)?,
+    };
+    phase(&**comm, &mut write.data, || {
+        let mut memory = memory.iter().zip(selections.iter());
+        for (number, (calls, step)) in plan.steps.iter().zip(&rank.steps).enumerate() {
+            let mut queue = Requests::new();
+            for (request, (buffer, selection)) in step.iter().zip(memory.by_ref()) {
+                let place = (vars[request.var], selection);
+                if number >= done {
+                    with_list!(buffer, data => put(&mut dataset, &mut queue, *calls, place, data)?);
+                }
+            }
+            if number < done {
+                continue;
+            }
+            if *calls == Calls::Queued {
+                dataset.wait_all(&mut queue)?;
+            }
+            match (plan.transactions, sync) {
+                (true, true) => dataset.sync()?,
+                (true, false) => dataset.commit()?,
+                (false, _) => {}
+            }
+        }
+        Ok(())
+    })?;
+    if sync {
+        phase(&**comm, &mut write.sync, || Ok(dataset.sync()?))?;
+    }
+    let report = report(&**comm, &dataset)?;
+    phase(&**comm, &mut write.close, || Ok(dataset.close()?))?;
+    Ok((write, report))
+}
+
+/// A dataset to be written, its variables, and how many steps somebody has done before.
+type Begun = (Dataset, Vec<VarId>, usize);
+
+fn create(
+    comm: &Arc<dyn Communicator>,
+    plan: &Plan,
+    path: &Path,
+    layout: Layout,
+    maps: &Maps,
+    write: &mut Phases,
+) -> Result<Begun, WorkerError> {
+    let mut vars: Vec<VarId> = Vec::new();
     let options = layout.options(path).comm(Arc::clone(comm)).fill(FillMode::NoFill);
     let mut define =
         phase(&**comm, &mut write.open, || Ok(Dataset::create(path, options.clone())?))?;
-    let mut dataset = phase(&**comm, &mut write.define, || {
+    let dataset = phase(&**comm, &mut write.define, || {
         let mut dims = Vec::with_capacity(plan.dims.len());
         for dim in &plan.dims {
             dims.push(define.add_dim(&dim.name, dim.len.map_or(DimLen::Unlimited, DimLen::Fixed))?);
@@ -69,30 +116,58 @@ pub(crate) fn write(
         }
         Ok(define.enddef().map_err(esker::Error::from)?)
     })?;
-    phase(&**comm, &mut write.data, || {
-        let mut memory = memory.iter().zip(selections.iter());
-        for (calls, step) in plan.steps.iter().zip(&rank.steps) {
+    Ok((dataset, vars, 0))
+}
+
+/// Whether a run that was killed has left a container with a version.
+fn begun(comm: &dyn Communicator, path: &Path) -> Result<bool, WorkerError> {
+    let here = comm.rank() == 0 && path.join("refs/main/00000001").is_file();
+    Ok(comm.max_u64(here.into())? > 0)
+}
+
+/// Opens what was begun, and looks how far it came: a transaction is done if its checksums are there. What is done has to have them.
+fn again(
+    comm: &Arc<dyn Communicator>,
+    plan: &Plan,
+    path: &Path,
+    selections: &Selections,
+    write: &mut Phases,
+) -> Result<Begun, WorkerError> {
+    let mut dataset = phase(&**comm, &mut write.open, || {
+        let options = OpenOptions::new().writable(true).comm(Arc::clone(comm));
+        Ok(Dataset::open_with(path, options)?)
+    })?;
+    let vars = plan.vars.iter().map(|var| dataset.var(&var.name));
+    let vars = vars.collect::<Result<Vec<VarId>, _>>()?;
+    let rank = &plan.ranks[comm.rank()];
+    let mut selections = selections.iter();
+    let (mut done, mut ended) = (0, false);
+    for step in &rank.steps {
+        let (mut sums, mut stored) = (Vec::new(), Vec::new());
+        for (request, selection) in step.iter().zip(selections.by_ref()) {
+            let mut buffer = Buffer::zeroed(plan, rank, request);
             let mut queue = Requests::new();
-            for (request, (buffer, selection)) in step.iter().zip(memory.by_ref()) {
-                let place = (vars[request.var], selection);
-                match buffer {
-                    Buffer::I32(data) => put(&mut dataset, &mut queue, *calls, place, data)?,
-                    Buffer::F32(data) => put(&mut dataset, &mut queue, *calls, place, data)?,
-                    Buffer::F64(data) => put(&mut dataset, &mut queue, *calls, place, data)?,
-                }
-            }
-            if *calls == Calls::Queued {
-                dataset.wait_all(&mut queue)?;
+            let place = (vars[request.var], selection);
+            with_list!(&mut buffer, into => get(&mut dataset, &mut queue, Calls::Blocking, place, into)?);
+            match (plan.vars[request.var].data, buffer) {
+                (Data::Sums, Buffer::I64(list)) => stored.extend(list),
+                (_, buffer) => sums.push(i64::from(crc32c::crc32c(buffer.bytes()))),
             }
         }
-        Ok(())
-    })?;
-    if sync {
-        phase(&**comm, &mut write.sync, || Ok(dataset.sync()?))?;
+        // Nobody has written a checksum that no crc32c can be.
+        let is_there = stored.iter().all(|sum| u32::try_from(*sum).is_ok());
+        let [least, most] = [u64::from(is_there), u64::from(!is_there)];
+        let (all, some) = (comm.max_u64(most)? == 0, comm.max_u64(least)? > 0);
+        let wrong = comm.max_u64(u64::from(is_there && sums != stored))? > 0;
+        if some != all || (ended && some) || wrong {
+            let why =
+                format!("{}: step {done} is there in part, or has other checksums", path.display());
+            return Err(WorkerError::Start(why));
+        }
+        ended |= !all;
+        done += usize::from(all);
     }
-    let report = report(&**comm, &dataset)?;
-    phase(&**comm, &mut write.close, || Ok(dataset.close()?))?;
-    Ok((write, report))
+    Ok((dataset, vars, done))
 }
 
 /// Opens the dataset and reads what a plan says.
@@ -116,11 +191,7 @@ pub(crate) fn read(
             let mut queue = Requests::new();
             for (request, (buffer, selection)) in step.iter().zip(memory.by_ref()) {
                 let place = (vars[request.var], selection);
-                match buffer {
-                    Buffer::I32(into) => get(&mut dataset, &mut queue, *calls, place, into)?,
-                    Buffer::F32(into) => get(&mut dataset, &mut queue, *calls, place, into)?,
-                    Buffer::F64(into) => get(&mut dataset, &mut queue, *calls, place, into)?,
-                }
+                with_list!(buffer, into => get(&mut dataset, &mut queue, *calls, place, into)?);
             }
             if *calls == Calls::Queued {
                 dataset.wait_all(&mut queue)?;
@@ -138,6 +209,8 @@ fn external(element: Element) -> ExternalType {
         Element::I32 => ExternalType::Int,
         Element::F32 => ExternalType::Float,
         Element::F64 => ExternalType::Double,
+        Element::I64 => ExternalType::Int64,
+        Element::U16 => ExternalType::UShort,
     }
 }
 

@@ -53,6 +53,8 @@ pub(crate) enum Program {
     Hdf5OpenMpi,
     /// netCDF-C on parallel HDF5.
     Netcdf4,
+    /// MPI-IO alone.
+    MpiIo,
 }
 
 impl Program {
@@ -65,6 +67,7 @@ impl Program {
             Program::Hdf5OpenMpi => "hdf5-openmpi",
             Program::Hdf5 => "hdf5",
             Program::Netcdf4 => "netcdf4",
+            Program::MpiIo => "mpi-io",
         }
     }
 
@@ -75,6 +78,7 @@ impl Program {
             Program::Adios2 => include_str!("../peers/adios2.c"),
             Program::Hdf5OpenMpi | Program::Hdf5 => include_str!("../peers/hdf5.c"),
             Program::Netcdf4 => include_str!("../peers/netcdf4.c"),
+            Program::MpiIo => include_str!("../peers/mpi-io.c"),
         }
     }
 
@@ -99,6 +103,7 @@ impl Program {
             Program::Hdf5OpenMpi => "openmpi-bin libhdf5-openmpi-dev",
             Program::Hdf5 => "mpich libhdf5-mpich-dev",
             Program::Netcdf4 => "openmpi-bin libnetcdf-mpi-dev",
+            Program::MpiIo => "openmpi-bin libopenmpi-dev",
             _ => "openmpi-bin libopenmpi-dev libpnetcdf-dev",
         }
     }
@@ -118,6 +123,7 @@ impl Program {
             Program::Hdf5OpenMpi => &["-I/usr/include/hdf5/openmpi", "-lhdf5_openmpi"],
             Program::Hdf5 => &["-I/usr/include/hdf5/mpich", "-lhdf5_mpich"],
             Program::Netcdf4 => &["-lnetcdf_mpi"],
+            Program::MpiIo => &[],
             Program::Adios2 => &["-DADIOS2_USE_MPI", "-ladios2_c_mpi", "-ladios2_c"],
         };
         flags.extend(own.iter().map(|flag| flag.to_string()));

@@ -16,6 +16,9 @@ pub struct Plan {
     pub records: u64,
     /// The filters of chunks, as `deflate,1` or `shuffle deflate,6`; none if empty.
     pub pipeline: String,
+    /// Whether each step is a transaction: where there are versions, it makes the next one, and where the disk is
+    /// waited for, that is done behind each step.
+    pub transactions: bool,
     /// The collective steps, one after the other, the same on all ranks.
     pub steps: Vec<Calls>,
     /// The requests of each rank.
@@ -64,6 +67,9 @@ pub enum Data {
     Field,
     /// An attribute of events: counters, or measurements most of which are missing.
     Column,
+    /// Of a matrix of the first variables and of parts: the crc32c of the bytes in memory that part j of variable i has, where a
+    /// variable of one dimension is cut into even parts.
+    Sums,
 }
 
 /// The types that kernels use.
@@ -75,14 +81,23 @@ pub enum Element {
     F32,
     /// 8-byte floating point.
     F64,
+    /// 8-byte integer.
+    I64,
+    /// 2-byte integer without a sign.
+    U16,
 }
 
 impl Element {
+    /// All.
+    pub const ALL: [Element; 5] =
+        [Element::I32, Element::F32, Element::F64, Element::I64, Element::U16];
+
     /// Bytes of one.
     pub fn size(self) -> u64 {
         match self {
+            Element::U16 => 2,
             Element::I32 | Element::F32 => 4,
-            Element::F64 => 8,
+            Element::F64 | Element::I64 => 8,
         }
     }
 }

@@ -4,12 +4,12 @@
 //! (`peers/plan.h` does):
 //!
 //! ```text
-//! plan  = magic, ranks, dims, vars, records, steps, pipeline (a name),
+//! plan  = magic, ranks, dims, vars, records, steps, transactions (0 or 1), pipeline (a name),
 //!         dim*, var*, calls (0 blocking, 1 queued, 2 independent) of each step,
 //!         first number of each rank's part, rank*
 //! dim   = length (0 for the record dimension), name
 //! var   = element (netCDF's type code), dimensions, position of each,
-//!         data (0 distinct, 1 tile, 2 field, 3 column), percent, edge (of tiles, or 0),
+//!         data (0 distinct, 1 tile, 2 field, 3 column, 4 sums), percent, edge (of tiles, or 0),
 //!         dimensions of chunks (0 for no chunks), length of each, name
 //! name  = bytes, the bytes padded with zeros to a multiple of 8
 //! rank  = lists, list*, (requests, request*) of each step
@@ -21,7 +21,7 @@ use thiserror::Error;
 
 use crate::plan::{Calls, Data, Dim, Element, Plan, RankPlan, Request, Slabs, Var};
 
-const MAGIC: u64 = u64::from_le_bytes(*b"ESKPLAN2");
+const MAGIC: u64 = u64::from_le_bytes(*b"ESKPLAN3");
 const NO_RECORD: u64 = u64::MAX;
 
 /// Why a plan file cannot be followed.
@@ -40,6 +40,7 @@ pub fn encode(plan: &Plan) -> Vec<u8> {
         plan.vars.len() as u64,
         plan.records,
         plan.steps.len() as u64,
+        plan.transactions.into(),
     ];
     put_name(&mut out, &plan.pipeline);
     for dim in &plan.dims {
@@ -55,6 +56,7 @@ pub fn encode(plan: &Plan) -> Vec<u8> {
             Data::Tile { percent, edge } => [1, percent, edge],
             Data::Field => [2, 0, 0],
             Data::Column => [3, 0, 0],
+            Data::Sums => [4, 0, 0],
         });
         out.push(var.chunk.len() as u64);
         out.extend_from_slice(&var.chunk);
@@ -110,6 +112,7 @@ pub fn decode(bytes: &[u8]) -> Result<Plan, PlanFileError> {
     let [ranks, dims, vars] = [from.count()?, from.count()?, from.count()?];
     let records = from.next()?;
     let steps = from.count()?;
+    let transactions = from.below(2)? == 1;
     let pipeline = from.name()?;
     let dims = from.list(dims, |from| {
         let len = from.next()?;
@@ -124,6 +127,7 @@ pub fn decode(bytes: &[u8]) -> Result<Plan, PlanFileError> {
             [1, percent, edge] if edge > 0 => Data::Tile { percent, edge },
             [2, ..] => Data::Field,
             [3, ..] => Data::Column,
+            [4, ..] => Data::Sums,
             _ => return Err(from.impossible()),
         };
         let chunked = from.count()?;
@@ -141,7 +145,7 @@ pub fn decode(bytes: &[u8]) -> Result<Plan, PlanFileError> {
     })?;
     from.take(ranks)?;
     let ranks = from.list(ranks, |from| from.rank(vars.len(), steps.len()))?;
-    Ok(Plan { dims, vars, records, pipeline, steps, ranks })
+    Ok(Plan { dims, vars, records, pipeline, transactions, steps, ranks })
 }
 
 struct Numbers<'a> {
@@ -201,8 +205,7 @@ impl Numbers<'_> {
 
     fn element(&mut self) -> Result<Element, PlanFileError> {
         let code = self.next()?;
-        let all = [Element::I32, Element::F32, Element::F64];
-        all.into_iter().find(|e| type_code(*e) == code).ok_or(self.impossible())
+        Element::ALL.into_iter().find(|e| type_code(*e) == code).ok_or(self.impossible())
     }
 
     fn rank(&mut self, vars: usize, steps: usize) -> Result<RankPlan, PlanFileError> {
@@ -232,5 +235,7 @@ fn type_code(element: Element) -> u64 {
         Element::I32 => 4,
         Element::F32 => 5,
         Element::F64 => 6,
+        Element::U16 => 8,
+        Element::I64 => 10,
     }
 }

@@ -1,11 +1,12 @@
 //! The same bytes by plain positioned writes: what the file system gives without a library.
 //!
-//! The file has the data section of the classic netCDF file and no header, and values are in
-//! the machine's byte order: nothing is done but the system calls.
+//! One file has the data section of the classic netCDF file and no header, and values are in
+//! the machine's byte order: nothing is done but the system calls. Or each rank has a file of its own, with what it writes one after the
+//! other.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use esker_comm::Communicator;
 
@@ -18,18 +19,60 @@ use crate::worker::WorkerError;
 /// Where a request's bytes are in the file: (offset, length) in the order of memory.
 type Runs = Vec<(u64, usize)>;
 
+/// Who has which file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Files {
+    /// All ranks the same one.
+    Shared,
+    /// Each its own, in a folder.
+    Own,
+}
+
+impl Files {
+    fn runs(self, plan: &Plan, rank: usize) -> Vec<Runs> {
+        match self {
+            Files::Shared => Offsets::of(plan).all_runs(plan, rank),
+            Files::Own => {
+                let rank = &plan.ranks[rank];
+                let mut end = 0;
+                let runs = rank.steps.iter().flatten().map(|request| {
+                    let size = plan.vars[request.var].element.size();
+                    let bytes = rank.lists[request.list].elements() * size;
+                    end += bytes;
+                    vec![(end - bytes, bytes as usize)]
+                });
+                runs.collect()
+            }
+        }
+    }
+
+    fn path(self, path: &Path, rank: usize) -> PathBuf {
+        match self {
+            Files::Shared => path.into(),
+            Files::Own => path.join(rank.to_string()),
+        }
+    }
+}
+
 /// Writes a plan's bytes.
 pub(crate) fn write(
     comm: &dyn Communicator,
     plan: &Plan,
-    path: &Path,
+    (path, files): (&Path, Files),
     sync: bool,
     memory: &[Buffer],
 ) -> Result<Phases, WorkerError> {
-    let runs = Offsets::of(plan).all_runs(plan, comm.rank());
+    let runs = files.runs(plan, comm.rank());
     let mut write = Phases::default();
     let file = phase(comm, &mut write.open, || {
-        let options = |create| OpenOptions::new().write(true).create(create).open(path);
+        let options = |create| {
+            let path = files.path(path, comm.rank());
+            OpenOptions::new().write(true).create(create).open(path)
+        };
+        if files == Files::Own {
+            fs::create_dir_all(path)?;
+            return Ok(options(true)?);
+        }
         let first = if comm.rank() == 0 { Some(options(true)?) } else { None };
         comm.barrier()?;
         Ok(match first {
@@ -38,12 +81,18 @@ pub(crate) fn write(
         })
     })?;
     phase(comm, &mut write.data, || {
-        for (buffer, runs) in memory.iter().zip(&runs) {
-            let mut bytes = buffer.bytes();
-            for (offset, len) in runs {
-                let (run, rest) = bytes.split_at(*len);
-                file.write_all_at(run, *offset)?;
-                bytes = rest;
+        let mut requests = memory.iter().zip(&runs);
+        for step in &plan.ranks[comm.rank()].steps {
+            for (buffer, runs) in requests.by_ref().take(step.len()) {
+                let mut bytes = buffer.bytes();
+                for (offset, len) in runs {
+                    let (run, rest) = bytes.split_at(*len);
+                    file.write_all_at(run, *offset)?;
+                    bytes = rest;
+                }
+            }
+            if plan.transactions && sync {
+                file.sync_data()?;
             }
         }
         Ok(())
@@ -62,12 +111,12 @@ pub(crate) fn write(
 pub(crate) fn read(
     comm: &dyn Communicator,
     plan: &Plan,
-    path: &Path,
+    (path, files): (&Path, Files),
     memory: &mut [Buffer],
 ) -> Result<Phases, WorkerError> {
-    let runs = Offsets::of(plan).all_runs(plan, comm.rank());
+    let runs = files.runs(plan, comm.rank());
     let mut read = Phases::default();
-    let file = phase(comm, &mut read.open, || Ok(File::open(path)?))?;
+    let file = phase(comm, &mut read.open, || Ok(File::open(files.path(path, comm.rank()))?))?;
     phase(comm, &mut read.data, || {
         for (buffer, runs) in memory.iter_mut().zip(&runs) {
             let mut bytes = buffer.bytes_mut();

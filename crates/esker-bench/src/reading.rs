@@ -36,15 +36,15 @@ impl Reading {
     pub fn plan(self, written: &Plan) -> Option<Plan> {
         match self {
             Reading::Requests => None,
-            Reading::Whole => Some(whole(written)),
+            Reading::Whole => Some(whole(written, written.ranks.len())),
             Reading::Planes => Some(planes(written)),
         }
     }
 }
 
-/// A collective call for each variable.
-fn whole(written: &Plan) -> Plan {
-    let ranks = written.ranks.len() as u64;
+/// A collective call for each variable, on so many ranks.
+pub(crate) fn whole(written: &Plan, ranks: usize) -> Plan {
+    let ranks = ranks as u64;
     let rank = |rank: u64| {
         let part_of = |var: &Var| {
             let shape: Vec<u64> =

@@ -57,6 +57,8 @@ pub struct LibraryReport {
     pub stored: u64,
     /// Whether its file holds the same as Esker's, where that was compared.
     pub equal: Option<bool>,
+    /// What reading whole variables on other numbers of ranks took, once.
+    pub on_others: Vec<(usize, Measurement)>,
     /// Why there are no runs, or no more.
     pub fault: Option<String>,
 }
@@ -98,7 +100,14 @@ pub enum Direction {
 
 impl LibraryReport {
     pub(crate) fn new(library: Library) -> LibraryReport {
-        LibraryReport { library, runs: vec![], stored: 0, equal: None, fault: None }
+        LibraryReport {
+            library,
+            runs: vec![],
+            stored: 0,
+            equal: None,
+            on_others: vec![],
+            fault: None,
+        }
     }
 
     fn spread(&self, direction: Direction, seconds: impl Fn(&Phases) -> f64) -> Option<Spread> {
@@ -169,9 +178,17 @@ impl LibraryReport {
             "compression": self.compression(),
             "write": direction(Direction::Write),
             "read": direction(Direction::Read),
+            "on_other_ranks": self.on_others.iter().map(|(ranks, measured)| json!({
+                "ranks": ranks, "mb_per_s": mb_per_s(measured), "wrong": measured.wrong,
+            })).collect::<Vec<_>>(),
             "runs": self.runs.iter().map(Measurement::to_json).collect::<Vec<_>>(),
         })
     }
+}
+
+/// Megabytes (10^6) per second of one run's reading.
+fn mb_per_s(measured: &Measurement) -> f64 {
+    measured.read_bytes as f64 / 1e6 / measured.read.transfer().max(1e-9)
 }
 
 fn spread_json(spread: Spread) -> Value {
@@ -365,6 +382,17 @@ impl KernelReport {
                     format!("{} of {} MiB", mib(peak), mib(own)),
                     library.compression().unwrap_or(0.0),
                     whole(library),
+                );
+            }
+            if !library.on_others.is_empty() {
+                let one = |(ranks, measured): &(usize, Measurement)| {
+                    format!("{:.0} MB/s on {ranks}", mb_per_s(measured))
+                };
+                let all: Vec<String> = library.on_others.iter().map(one).collect();
+                let _ = writeln!(
+                    out,
+                    "  {name:<17} whole variables read and verified: {}",
+                    all.join(", ")
                 );
             }
             if let Some(fault) = &library.fault {

@@ -19,9 +19,10 @@ use crate::machine::Machine;
 use crate::measure::Measurement;
 use crate::peer::Program;
 use crate::plan::Plan;
+use crate::posix::Files;
 use crate::reading::Reading;
 use crate::report::{KernelReport, LibraryReport, Report};
-use crate::worker::{Engine, Job, Ranks};
+use crate::worker::{Engine, Job, Part, Ranks};
 use crate::{maps_folder, peer, plan_file, process};
 
 /// Someone who can carry out a plan.
@@ -99,11 +100,17 @@ pub enum Peer {
     Netcdf4,
     /// Plain `pwrite` and `pread` from the same kind of ranks as Esker's.
     Posix,
+    /// The same with a file for each rank.
+    PosixFiles,
+    /// MPI-IO, all ranks in one file, over OpenMPI's own layer.
+    MpiIo,
+    /// The same over ROMIO.
+    MpiIoRomio,
 }
 
 impl Peer {
     /// All.
-    pub const ALL: [Peer; 11] = [
+    pub const ALL: [Peer; 14] = [
         Peer::Pnetcdf,
         Peer::PnetcdfRomio,
         Peer::PnetcdfQueued,
@@ -115,6 +122,9 @@ impl Peer {
         Peer::Hdf5OpenMpi,
         Peer::Netcdf4,
         Peer::Posix,
+        Peer::PosixFiles,
+        Peer::MpiIo,
+        Peer::MpiIoRomio,
     ];
 
     /// The name by which users call it.
@@ -131,6 +141,9 @@ impl Peer {
             Peer::Hdf5 => "hdf5",
             Peer::Netcdf4 => "netcdf4",
             Peer::Posix => "posix",
+            Peer::PosixFiles => "posix-files",
+            Peer::MpiIo => "mpi-io",
+            Peer::MpiIoRomio => "mpi-io-romio",
         }
     }
 
@@ -156,6 +169,7 @@ impl Peer {
             Peer::Hdf5OpenMpi => Some(Program::Hdf5OpenMpi),
             Peer::Hdf5 => Some(Program::Hdf5),
             Peer::Netcdf4 => Some(Program::Netcdf4),
+            Peer::MpiIo | Peer::MpiIoRomio => Some(Program::MpiIo),
             _ => None,
         }
     }
@@ -194,6 +208,8 @@ pub struct Options {
     pub peers: Vec<Peer>,
     /// Whether a peer that has to be built may be, which takes minutes and downloads its source.
     pub build_peers: bool,
+    /// Numbers of ranks on which Esker's datasets of the first round are read whole once more, and verified.
+    pub read_ranks: Vec<usize>,
     /// How often each is run.
     pub repeat: usize,
     /// Where files are written; they are removed.
@@ -224,6 +240,7 @@ impl Options {
             chunks: Chunks::WhereNatural,
             peers: vec![Peer::Pnetcdf],
             build_peers: true,
+            read_ranks: Vec::new(),
             repeat: 5,
             dir: dir.into(),
             sync: false,
@@ -382,6 +399,9 @@ impl Bench<'_> {
             }
             if round == 0 {
                 self.compare(&mut report, &output);
+                for entry in &mut report.libraries {
+                    self.read_on_others(entry, &files, &output(entry.library), progress);
+                }
                 for library in &libraries {
                     remove(&output(*library));
                 }
@@ -410,13 +430,51 @@ impl Bench<'_> {
         }
     }
 
+    /// Reads what Esker wrote on other numbers of ranks.
+    fn read_on_others(
+        &self,
+        entry: &mut LibraryReport,
+        plans: &PlanFiles,
+        file: &Path,
+        progress: &mut dyn FnMut(&str),
+    ) {
+        for ranks in &self.options.read_ranks {
+            if !matches!(entry.library, Library::Esker(..)) || entry.fault.is_some() {
+                return;
+            }
+            progress(&format!("{} on {ranks} ranks", entry.library.name()));
+            match self.part(entry.library, plans, file, Part::Read(*ranks)) {
+                Ok(measured) if measured.wrong > 0 => {
+                    let wrong = measured.wrong;
+                    entry.fault = Some(format!("{wrong} values are wrong when {ranks} ranks read"));
+                }
+                Ok(measured) => entry.on_others.push((*ranks, measured)),
+                Err(why) => entry.fault = Some(format!("{ranks} ranks: {why}")),
+            }
+        }
+    }
+
     fn once(
         &self,
         library: Library,
         plans: &PlanFiles,
         file: &Path,
     ) -> Result<Measurement, String> {
+        self.part(library, plans, file, Part::Whole)
+    }
+
+    fn part(
+        &self,
+        library: Library,
+        plans: &PlanFiles,
+        file: &Path,
+        part: Part,
+    ) -> Result<Measurement, String> {
         let Options { ranks, sync, limit, reading, .. } = *self.options;
+        let ranks = match part {
+            Part::Read(readers) => readers,
+            Part::Whole | Part::Rest => ranks,
+        };
         let (engine, kind) = match library {
             Library::Esker(kind, layout) => (Engine::Esker(layout), kind),
             Library::Capi => {
@@ -427,13 +485,14 @@ impl Bench<'_> {
                 Some(program) => return self.peer(peer, program, None, plans, file),
                 None => {
                     let kind = self.options.comm.first().copied().unwrap_or(Ranks::Threads);
-                    (Engine::Posix, kind)
+                    let own = peer == Peer::PosixFiles;
+                    (Engine::Posix(if own { Files::Own } else { Files::Shared }), kind)
                 }
             },
         };
         fs::create_dir_all(burst_buffer(file)).map_err(|e| e.to_string())?;
         let (plan, file) = (plans.written.clone(), file.to_path_buf());
-        let job = Job { engine, ranks: kind, plan, file, sync, reading };
+        let job = Job { engine, ranks: kind, plan, file, sync, reading, part };
         let mut command = match (self.options.worker.split_first(), kind) {
             (Some((program, first)), Ranks::Threads) => {
                 let mut command = Command::new(program);
@@ -474,7 +533,7 @@ impl Bench<'_> {
         if let Some(folder) = library {
             command.env("LD_LIBRARY_PATH", folder);
         }
-        if matches!(peer, Peer::PnetcdfRomio | Peer::PnetcdfRomioQueued) {
+        if matches!(peer, Peer::PnetcdfRomio | Peer::PnetcdfRomioQueued | Peer::MpiIoRomio) {
             command.args(["--mca", "io", "romio321"]);
         }
         if matches!(peer, Peer::PnetcdfQueued | Peer::PnetcdfRomioQueued) {

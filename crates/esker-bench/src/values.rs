@@ -6,6 +6,7 @@
 //! ([`Data`]): deflate makes a field of 8-byte numbers half as large, as it did with the
 //! paper's recorded ones (ratios of 2.0 to 2.7), and columns of events a quarter (4.9).
 
+use crate::kernels::part;
 use crate::plan::{Data, Element, Plan, RankPlan, Request, Var};
 
 /// 64 well mixed bits of an element: Knuth's multiplicative hash (2^64 divided by the golden
@@ -79,6 +80,8 @@ impl Row<'_> {
                     value(T::column(random(seed + i), i / events));
                 }
             }
+            // Those of the plan, which a row does not know.
+            Data::Sums => {}
         }
     }
 }
@@ -148,6 +151,34 @@ impl Value for f64 {
     }
 }
 
+impl Value for i64 {
+    fn of(bits: u64) -> i64 {
+        (bits >> 1) as i64
+    }
+
+    fn number(number: i64) -> i64 {
+        number
+    }
+
+    fn column(_: u64, counter: u64) -> i64 {
+        counter as i64
+    }
+}
+
+impl Value for u16 {
+    fn of(bits: u64) -> u16 {
+        (bits >> 48) as u16
+    }
+
+    fn number(number: i64) -> u16 {
+        number as u16
+    }
+
+    fn column(_: u64, counter: u64) -> u16 {
+        counter as u16
+    }
+}
+
 /// The memory of a request.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Buffer {
@@ -157,7 +188,25 @@ pub enum Buffer {
     F32(Vec<f32>),
     /// 8-byte floating point.
     F64(Vec<f64>),
+    /// 8-byte integers.
+    I64(Vec<i64>),
+    /// 2-byte integers without a sign.
+    U16(Vec<u16>),
 }
+
+/// Does the same with the list of a buffer, whatever its type.
+macro_rules! with_list {
+    ($buffer:expr, $list:ident => $act:expr) => {
+        match $buffer {
+            $crate::values::Buffer::I32($list) => $act,
+            $crate::values::Buffer::F32($list) => $act,
+            $crate::values::Buffer::F64($list) => $act,
+            $crate::values::Buffer::I64($list) => $act,
+            $crate::values::Buffer::U16($list) => $act,
+        }
+    };
+}
+pub(crate) use with_list;
 
 impl Buffer {
     /// The values that a request writes.
@@ -166,6 +215,8 @@ impl Buffer {
             Element::I32 => Buffer::I32(values(plan, rank, request)),
             Element::F32 => Buffer::F32(values(plan, rank, request)),
             Element::F64 => Buffer::F64(values(plan, rank, request)),
+            Element::I64 => Buffer::I64(values(plan, rank, request)),
+            Element::U16 => Buffer::U16(values(plan, rank, request)),
         }
     }
 
@@ -176,43 +227,29 @@ impl Buffer {
             Element::I32 => Buffer::I32(vec![0; elements]),
             Element::F32 => Buffer::F32(vec![0.0; elements]),
             Element::F64 => Buffer::F64(vec![0.0; elements]),
+            Element::I64 => Buffer::I64(vec![0; elements]),
+            Element::U16 => Buffer::U16(vec![0; elements]),
         }
     }
 
     /// Overwrites every value with zero, so that reading has to bring it back.
     pub fn clear(&mut self) {
-        match self {
-            Buffer::I32(list) => list.fill(0),
-            Buffer::F32(list) => list.fill(0.0),
-            Buffer::F64(list) => list.fill(0.0),
-        }
+        with_list!(self, list => list.fill(Default::default()));
     }
 
     /// How many values are not what the request should read.
     pub fn wrong(&self, plan: &Plan, rank: &RankPlan, request: &Request) -> u64 {
-        match self {
-            Buffer::I32(list) => differences(list, plan, rank, request),
-            Buffer::F32(list) => differences(list, plan, rank, request),
-            Buffer::F64(list) => differences(list, plan, rank, request),
-        }
+        with_list!(self, list => differences(list, plan, rank, request))
     }
 
     /// The bytes in memory.
     pub fn bytes(&self) -> &[u8] {
-        match self {
-            Buffer::I32(list) => bytemuck::cast_slice(list),
-            Buffer::F32(list) => bytemuck::cast_slice(list),
-            Buffer::F64(list) => bytemuck::cast_slice(list),
-        }
+        with_list!(self, list => bytemuck::cast_slice(list))
     }
 
     /// The bytes in memory, to be read into.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        match self {
-            Buffer::I32(list) => bytemuck::cast_slice_mut(list),
-            Buffer::F32(list) => bytemuck::cast_slice_mut(list),
-            Buffer::F64(list) => bytemuck::cast_slice_mut(list),
-        }
+        with_list!(self, list => bytemuck::cast_slice_mut(list))
     }
 }
 
@@ -240,19 +277,50 @@ fn place(plan: &Plan, var: &Var, linear: u64, index: &mut [u64]) {
     }
 }
 
+/// The values of a row of a request's variable.
+fn of_row<T: Value>(plan: &Plan, var: &Var, row: &Row, len: u64, mut value: impl FnMut(T)) {
+    if var.data != Data::Sums {
+        return row.each(var.data, len, value);
+    }
+    let parts = var.dims.last().and_then(|d| plan.dims[*d].len).unwrap_or(1);
+    let sums = (row.linear..row.linear + len).map(|i| sum(plan, i / parts, parts, i % parts));
+    sums.for_each(|sum| value(T::number(sum.into())));
+}
+
+/// The checksum of what one of so many even parts of a variable is in memory.
+fn sum(plan: &Plan, variable: u64, parts: u64, which: u64) -> u32 {
+    fn of<T: Value>(row: &Row, data: Data, len: u64) -> u32 {
+        let mut list: Vec<T> = Vec::with_capacity(len as usize);
+        row.each(data, len, |value| list.push(value));
+        crc32c::crc32c(bytemuck::cast_slice(&list))
+    }
+    let Some(var) = plan.vars.get(variable as usize) else { return 0 };
+    let (start, len) = part(plan.inner_elements(var), parts, which);
+    let row = Row { var: variable, first: &[start], linear: start };
+    match var.element {
+        Element::I32 => of::<i32>(&row, var.data, len),
+        Element::F32 => of::<f32>(&row, var.data, len),
+        Element::F64 => of::<f64>(&row, var.data, len),
+        Element::I64 => of::<i64>(&row, var.data, len),
+        Element::U16 => of::<u16>(&row, var.data, len),
+    }
+}
+
 fn values<T: Value>(plan: &Plan, rank: &RankPlan, request: &Request) -> Vec<T> {
-    let data = plan.vars[request.var].data;
+    let var = &plan.vars[request.var];
     let mut list = Vec::with_capacity(rank.lists[request.list].elements() as usize);
-    rows(plan, rank, request, |row, len| row.each(data, len, |value| list.push(value)));
+    rows(plan, rank, request, |row, len| of_row(plan, var, &row, len, |value| list.push(value)));
     list
 }
 
 fn differences<T: Value>(list: &[T], plan: &Plan, rank: &RankPlan, request: &Request) -> u64 {
-    let data = plan.vars[request.var].data;
+    let var = &plan.vars[request.var];
     let mut given = list.iter();
     let mut wrong = 0;
     rows(plan, rank, request, |row, len| {
-        row.each(data, len, |expected: T| wrong += u64::from(given.next() != Some(&expected)));
+        of_row(plan, var, &row, len, |expected: T| {
+            wrong += u64::from(given.next() != Some(&expected));
+        });
     });
     wrong
 }

@@ -13,10 +13,11 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::layout::Layout;
-use crate::measure::Measurement;
+use crate::measure::{Measurement, Phases};
 use crate::plan::Plan;
 use crate::plan_file::{self, PlanFileError};
-use crate::reading::Reading;
+use crate::posix::Files;
+use crate::reading::{Reading, whole};
 use crate::values::Buffer;
 use crate::{on_esker, posix};
 
@@ -26,7 +27,7 @@ pub enum Engine {
     /// Esker, in a layout.
     Esker(Layout),
     /// Plain `pwrite` and `pread`.
-    Posix,
+    Posix(Files),
 }
 
 /// What the ranks are.
@@ -86,6 +87,37 @@ pub struct Job {
     pub sync: bool,
     /// What is read back.
     pub reading: Reading,
+    /// What of it.
+    pub part: Part,
+}
+
+/// What of a plan a job does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// It writes, and reads back.
+    Whole,
+    /// The same, but a dataset of transactions that was begun is completed: what was committed is there with its checksums.
+    Rest,
+    /// It reads whole variables on so many ranks, whoever wrote them.
+    Read(usize),
+}
+
+impl Part {
+    fn name(self) -> String {
+        match self {
+            Part::Whole => "whole".into(),
+            Part::Rest => "rest".into(),
+            Part::Read(ranks) => format!("read-{ranks}"),
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Part> {
+        match name {
+            "whole" => Some(Part::Whole),
+            "rest" => Some(Part::Rest),
+            other => other.strip_prefix("read-")?.parse().ok().map(Part::Read),
+        }
+    }
 }
 
 impl Job {
@@ -93,20 +125,23 @@ impl Job {
     pub fn arguments(&self) -> Vec<String> {
         let engine = match self.engine {
             Engine::Esker(layout) => layout.name(),
-            Engine::Posix => "posix",
+            Engine::Posix(Files::Shared) => "posix",
+            Engine::Posix(Files::Own) => "posix-files",
         };
         let path = |path: &Path| path.display().to_string();
         let sync = if self.sync { "sync" } else { "nosync" };
         let (ranks, reading) = (self.ranks.name(), self.reading.name());
-        let names = [engine, ranks, &path(&self.plan), &path(&self.file), sync, reading];
+        let part = self.part.name();
+        let names = [engine, ranks, &path(&self.plan), &path(&self.file), sync, reading, &part];
         names.map(String::from).to_vec()
     }
 
     fn from_arguments(arguments: &[String]) -> Option<Job> {
-        let [engine, ranks, plan, file, sync, reading] = arguments else { return None };
+        let [engine, ranks, plan, file, sync, reading, part] = arguments else { return None };
         Some(Job {
             engine: match engine.as_str() {
-                "posix" => Engine::Posix,
+                "posix" => Engine::Posix(Files::Shared),
+                "posix-files" => Engine::Posix(Files::Own),
                 layout => Engine::Esker(Layout::from_name(layout)?),
             },
             ranks: [Ranks::Threads, Ranks::Mpi].into_iter().find(|r| r.name() == ranks)?,
@@ -114,12 +149,16 @@ impl Job {
             file: file.into(),
             sync: sync == "sync",
             reading: Reading::from_name(reading)?,
+            part: Part::from_name(part)?,
         })
     }
 
     /// Carries the plan out in this process. `None` on MPI ranks other than the first.
     pub fn run(&self) -> Result<Option<Measurement>, WorkerError> {
-        let plan = plan_file::decode(&fs::read(&self.plan)?)?;
+        let mut plan = plan_file::decode(&fs::read(&self.plan)?)?;
+        if let Part::Read(ranks) = self.part {
+            plan = whole(&plan, ranks);
+        }
         let rank = |comm: Arc<dyn Communicator>| self.rank(&comm, &plan);
         let mut measured = match self.ranks {
             Ranks::Threads => {
@@ -150,17 +189,24 @@ impl Job {
         let requests = || rank.steps.iter().flatten();
         let mut memory: Vec<Buffer> =
             requests().map(|request| Buffer::filled(plan, rank, request)).collect();
+        let resume = self.part == Part::Rest;
+        let esker = || format!("Esker {}", env!("CARGO_PKG_VERSION"));
         let (library, (write, write_report)) = match self.engine {
+            _ if matches!(self.part, Part::Read(_)) => (esker(), (Phases::default(), Value::Null)),
             Engine::Esker(layout) => (
-                format!("Esker {}", env!("CARGO_PKG_VERSION")),
-                on_esker::write(comm, plan, &self.file, layout, self.sync, &memory)?,
+                esker(),
+                on_esker::write(comm, plan, &self.file, layout, (self.sync, resume), &memory)?,
             ),
-            Engine::Posix => {
-                let write = posix::write(&**comm, plan, &self.file, self.sync, &memory)?;
+            Engine::Posix(files) => {
+                let write = posix::write(&**comm, plan, (&self.file, files), self.sync, &memory)?;
                 ("pwrite and pread".into(), (write, Value::Null))
             }
         };
-        let other = self.reading.plan(plan);
+        // What a rank has in a file of its own, no other can read.
+        let reads_own = self.engine == Engine::Posix(Files::Own);
+        let other = self.reading.plan(plan).filter(|_| !matches!(self.part, Part::Read(_)));
+        let elsewhere = other.is_some() && reads_own;
+        let other = other.filter(|_| !reads_own);
         let reading = other.as_ref().unwrap_or(plan);
         let rank = &reading.ranks[comm.rank()];
         let requests = || rank.steps.iter().flatten();
@@ -172,13 +218,15 @@ impl Job {
         memory.iter_mut().for_each(Buffer::clear);
         let (read, read_report) = match self.engine {
             Engine::Esker(_) => on_esker::read(comm, reading, &self.file, &mut memory)?,
-            Engine::Posix => (posix::read(&**comm, reading, &self.file, &mut memory)?, Value::Null),
+            Engine::Posix(files) => {
+                (posix::read(&**comm, reading, (&self.file, files), &mut memory)?, Value::Null)
+            }
         };
         let wrong = requests().zip(&memory).map(|(r, m)| m.wrong(reading, rank, r)).sum();
         Ok(Measurement {
             library,
             bytes: plan.bytes(),
-            read_bytes: reading.bytes(),
+            read_bytes: if elsewhere { 0 } else { reading.bytes() },
             wrong: comm.sum_u64(wrong)?,
             write,
             read,

@@ -230,7 +230,12 @@ impl Handle {
 
     #[pyo3(signature = (message=None))]
     fn sync(&self, py: Python<'_>, message: Option<String>) -> PyResult<()> {
-        self.free(py, || self.shared.sync(message.as_deref()))
+        self.free(py, || self.shared.commit(message.as_deref(), Dataset::sync))
+    }
+
+    #[pyo3(signature = (message=None))]
+    fn commit(&self, py: Python<'_>, message: Option<String>) -> PyResult<()> {
+        self.free(py, || self.shared.commit(message.as_deref(), Dataset::commit))
     }
 
     /// Moves what is in a burst buffer to the file, and writes what ranks have put alone. Collective.

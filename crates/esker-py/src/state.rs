@@ -266,15 +266,19 @@ impl Shared {
         }
     }
 
-    /// Waits until everything is safe; a version that this makes has the message. Without the GIL.
-    pub(crate) fn sync(&self, message: Option<&str>) -> Result<(), Failure> {
+    /// Commits, by `Dataset::sync` or `Dataset::commit`; a version that this makes has the message. Without the GIL.
+    pub(crate) fn commit(
+        &self,
+        message: Option<&str>,
+        commit: fn(&mut Dataset) -> Result<()>,
+    ) -> Result<(), Failure> {
         let mut state = self.writing();
         self.end_definitions_saying(&mut state, message)?;
         let State::Data(dataset) = &mut *state else { return Err(self.closed()) };
-        let synced = dataset.set_message_all(message).and_then(|()| dataset.sync());
+        let committed = dataset.set_message_all(message).and_then(|()| commit(dataset));
         // It is of this call, also where there was nothing new.
         let _ = dataset.set_message("");
-        Ok(synced?)
+        Ok(committed?)
     }
 
     /// Ends define mode, if it is in it; the version that this makes has the message, too.

@@ -155,3 +155,23 @@ def test_a_conflict_is_an_exception_of_its_own_and_names_the_element(tmp_path):
         two.close()
     with esker.open(path) as ds:
         assert ds["v"][:].tolist() == [1, 2, 2]
+
+
+def test_a_commit_makes_a_version_and_the_dataset_stays_open(tmp_path):
+    path = tmp_path / "run.esk"
+    with esker.create(path, layout="log") as ds:
+        ds.create_dimension("x", 3)
+        v = ds.create_variable("v", "i4", "x")
+        numbers = []
+        for value in (10, 20, 30):
+            v[:] = value
+            ds.commit()
+            numbers.append(ds.version)
+            with esker.open(path) as reader:
+                assert reader["v"][:].tolist() == [value] * 3 and reader.version == ds.version
+        assert numbers == [numbers[0], numbers[0] + 1, numbers[0] + 2]
+    for number, value in zip(numbers, (10, 20, 30)):
+        with esker.open(f"{path}@{number}") as ds:
+            assert ds["v"][0] == value
+            with pytest.raises(Exception, match="commit"):
+                ds.commit()

@@ -182,6 +182,18 @@ impl Dataset {
         ground.settle_names()
     }
 
+    /// Makes what was written the next version of a container without waiting for the disk, as [`Dataset::close`] does;
+    /// [`Dataset::sync`] waits. In a file, which has no versions, whoever opens it sees what was written. Collective.
+    pub fn commit(&mut self) -> Result<()> {
+        self.require_writable("commit")?;
+        self.settle()?;
+        let Dataset { ground, layout, .. } = self;
+        match layout.commit(ground, false)? {
+            true => Ok(()),
+            false => self.flush(),
+        }
+    }
+
     fn refresh(&mut self) -> Result<()> {
         let Dataset { ground, layout, .. } = self;
         // A version of a container stays what it is.

@@ -96,5 +96,13 @@ pub(super) fn blocks3d(ranks: usize, scale: &Scale) -> Plan {
         RankPlan { lists, steps: vec![requests] }
     };
     let ranks = (0..ranks).map(rank).collect();
-    Plan { dims, vars, records: 0, pipeline: String::new(), steps: vec![Calls::Queued], ranks }
+    Plan {
+        dims,
+        vars,
+        records: 0,
+        pipeline: String::new(),
+        transactions: false,
+        steps: vec![Calls::Queued],
+        ranks,
+    }
 }

@@ -45,6 +45,7 @@ pub(super) fn plan(ranks: usize, scale: &Scale) -> Plan {
         vars,
         records,
         pipeline: String::new(),
+        transactions: false,
         steps: vec![Calls::Queued; records as usize],
         ranks: plans,
     }

@@ -128,7 +128,7 @@ pub(super) fn plan(
         }
     }
     let (records, pipeline, steps) = (0, String::new(), vec![calls]);
-    Plan { dims, vars, records, pipeline, steps, ranks: of_ranks }
+    Plan { dims, vars, records, pipeline, transactions: false, steps, ranks: of_ranks }
 }
 
 /// As many of a level's first boxes as it may have of the wanted cells, at least one.

@@ -245,6 +245,7 @@ pub(super) fn plan(
         vars: schema.vars,
         records,
         pipeline: String::new(),
+        transactions: false,
         steps,
         ranks: plans,
     }

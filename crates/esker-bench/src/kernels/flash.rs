@@ -31,6 +31,7 @@ pub(super) fn plan(ranks: usize, scale: &Scale) -> Plan {
         vars,
         records: 0,
         pipeline: String::new(),
+        transactions: false,
         steps: vec![Calls::Blocking; VARIABLES],
         ranks,
     }

@@ -8,6 +8,7 @@ mod chombo;
 mod chunks;
 mod e3sm;
 mod flash;
+mod hacc;
 mod land;
 mod pandana;
 
@@ -60,6 +61,8 @@ pub enum Kernel {
     ChomboCalls,
     /// Boxes of 32^3 cells and ten components, queued.
     Chombo32,
+    /// HACC's checkpoint: nine variables of particles, a transaction for each with checksums of the ranks' parts.
+    Hacc,
 }
 
 /// What was recorded in a real run, for the kernels that need it.
@@ -111,7 +114,7 @@ pub enum KernelError {
 
 impl Kernel {
     /// All, in the order in which they are shown.
-    pub const ALL: [Kernel; 17] = [
+    pub const ALL: [Kernel; 18] = [
         Kernel::Contiguous,
         Kernel::Strided,
         Kernel::StridedCalls,
@@ -129,6 +132,7 @@ impl Kernel {
         Kernel::Chombo,
         Kernel::ChomboCalls,
         Kernel::Chombo32,
+        Kernel::Hacc,
     ];
 
     /// The name by which users call it.
@@ -151,6 +155,7 @@ impl Kernel {
             Kernel::Chombo => "chombo",
             Kernel::ChomboCalls => "chombo-calls",
             Kernel::Chombo32 => "chombo-32",
+            Kernel::Hacc => "hacc",
         }
     }
 
@@ -222,6 +227,7 @@ impl Kernel {
             Kernel::Random50 => Ok(blocks::tiles(ranks, scale, 50)),
             Kernel::Random10 => Ok(blocks::tiles(ranks, scale, 10)),
             Kernel::Pandana => Ok(pandana::plan(ranks, scale)),
+            Kernel::Hacc => Ok(hacc::plan(ranks, scale)),
             Kernel::Chombo => chombo(1, Calls::Queued),
             Kernel::ChomboCalls => chombo(1, Calls::Independent),
             Kernel::Chombo32 => chombo(10, Calls::Queued),
@@ -300,6 +306,7 @@ fn one_call(dims: Vec<Dim>, variable: Var, slabs: impl Iterator<Item = Slabs>) -
         vars: vec![variable],
         records: 0,
         pipeline: String::new(),
+        transactions: false,
         steps: vec![Calls::Blocking],
         ranks: slabs.map(rank).collect(),
     }

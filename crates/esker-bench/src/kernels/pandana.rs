@@ -54,5 +54,13 @@ pub(super) fn plan(ranks: usize, scale: &Scale) -> Plan {
         }
     };
     let ranks = (0..ranks).map(rank).collect();
-    Plan { dims, vars, records: 0, pipeline: String::new(), steps: vec![Calls::Queued], ranks }
+    Plan {
+        dims,
+        vars,
+        records: 0,
+        pipeline: String::new(),
+        transactions: false,
+        steps: vec![Calls::Queued],
+        ranks,
+    }
 }

@@ -89,6 +89,107 @@ fn pnetcdfs_burst_buffer_writes_the_same_values() {
 }
 
 #[test]
+fn a_file_for_each_rank_and_mpi_io_read_back_every_kernel() {
+    for ranks in [1, 3] {
+        let (_dir, mut options) = small(&[Peer::PosixFiles, Peer::MpiIo, Peer::MpiIoRomio], ranks);
+        options
+            .kernels
+            .retain(|kernel| ranks == 3 && *kernel != Kernel::E3smF || *kernel == Kernel::Hacc);
+        let report = run(&options, &mut |_| ()).unwrap();
+        if !has_peers(&report) {
+            return;
+        }
+        assert_all_ran(&report);
+    }
+}
+
+#[test]
+fn whole_variables_are_read_through_mpi_io_and_not_from_files_of_ranks() {
+    let (_dir, mut options) = small(&[Peer::PosixFiles, Peer::MpiIo], 3);
+    options.kernels = vec![Kernel::Hacc, Kernel::Btio];
+    options.reading = Reading::Whole;
+    let report = run(&options, &mut |_| ()).unwrap();
+    if !has_peers(&report) {
+        return;
+    }
+    assert_all_ran(&report);
+    for kernel in report.to_json()["kernels"].as_array().unwrap() {
+        assert!(kernel["peers"]["posix-files"]["read"]["mb_per_s"].is_null());
+        assert!(kernel["peers"]["mpi-io"]["ratio_read"].as_f64().unwrap() > 0.0);
+    }
+}
+
+#[test]
+fn every_step_of_hacc_is_a_version_whether_the_disk_is_waited_for_or_not() {
+    use esker_bench::worker::{Engine, Job, Part, Ranks};
+    for sync in [false, true] {
+        let (dir, options) = small(&[], 3);
+        let plan = Kernel::Hacc.plan(3, &options.scale, None).unwrap();
+        let (file, path) = (dir.path().join("plan"), dir.path().join("hacc.esk"));
+        std::fs::write(&file, esker_bench::plan_file::encode(&plan)).unwrap();
+        let (engine, ranks, reading) =
+            (Engine::Esker(Layout::Log), Ranks::Threads, Reading::Requests);
+        let job = |part| Job {
+            engine,
+            ranks,
+            plan: file.clone(),
+            file: path.clone(),
+            sync,
+            reading,
+            part,
+        };
+        assert_eq!(job(Part::Whole).run().unwrap().unwrap().wrong, 0);
+        let version = |path: &std::path::Path| {
+            esker::Dataset::open(path).unwrap().container_version().unwrap()
+        };
+        assert_eq!(version(&path), 10);
+        // After each transaction exactly its variables have checksums, which are those of the values.
+        for number in 1..=10u64 {
+            let opened = esker::OpenOptions::new().container_version(number);
+            let dataset = esker::Dataset::open_with(&path, opened).unwrap();
+            let crc = dataset.var("crc").unwrap();
+            let sums: Vec<i64> = dataset.get(crc, &esker::Selection::all()).unwrap();
+            let there: Vec<bool> = sums.iter().map(|sum| *sum >= 0).collect();
+            let expected: Vec<bool> = (0..27).map(|i| i < 3 * (number - 1)).collect();
+            assert_eq!(there, expected, "version {number}");
+        }
+        let dataset = esker::Dataset::open(&path).unwrap();
+        let sums: Vec<i64> =
+            dataset.get(dataset.var("crc").unwrap(), &esker::Selection::all()).unwrap();
+        let mask: Vec<u16> =
+            dataset.get(dataset.var("mask").unwrap(), &esker::Selection::all()).unwrap();
+        for rank in 0..3 {
+            let part = &mask[mask.len() * rank / 3..mask.len() * (rank + 1) / 3];
+            let bytes: Vec<u8> = part.iter().flat_map(|value| value.to_ne_bytes()).collect();
+            assert_eq!(sums[8 * 3 + rank], i64::from(crc32c::crc32c(&bytes)), "rank {rank}");
+        }
+        // Nothing is left to do: no version more, but that by which a sync promises what it found.
+        assert_eq!(job(Part::Rest).run().unwrap().unwrap().wrong, 0);
+        assert_eq!(version(&path), if sync { 11 } else { 10 });
+        assert_eq!(job(Part::Read(5)).run().unwrap().unwrap().wrong, 0);
+    }
+}
+
+#[test]
+fn datasets_are_read_on_other_numbers_of_ranks() {
+    let (_dir, mut options) = small(&[Peer::Posix], 3);
+    options.kernels = vec![Kernel::Hacc, Kernel::Checkerboard];
+    options.layouts = vec![Layout::Log, Layout::Canonical];
+    options.read_ranks = vec![1, 5];
+    let report = run(&options, &mut |_| ()).unwrap();
+    assert_all_ran(&report);
+    for kernel in report.to_json()["kernels"].as_array().unwrap() {
+        for library in [&kernel["esker"], &kernel["peers"]["esker"]] {
+            let others = library["on_other_ranks"].as_array().unwrap();
+            let of = |other: &serde_json::Value| (other["ranks"].as_u64(), other["wrong"].as_u64());
+            let found: Vec<_> = others.iter().map(of).collect();
+            assert_eq!(found, [(Some(1), Some(0)), (Some(5), Some(0))]);
+        }
+    }
+    assert!(report.to_text().contains("read and verified"), "{}", report.to_text());
+}
+
+#[test]
 #[ignore = "ADIOS2 takes a quarter of an hour to build: ./test adios2"]
 fn adios2_reads_back_its_blocks() {
     let (_dir, mut options) = small(&[Peer::Adios2], 2);

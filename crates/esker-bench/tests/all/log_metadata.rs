@@ -36,6 +36,8 @@ fn write(plan: &Plan, ranks: usize) -> Vec<Step> {
                 Element::I32 => ExternalType::Int,
                 Element::F32 => ExternalType::Float,
                 Element::F64 => ExternalType::Double,
+                Element::I64 => ExternalType::Int64,
+                Element::U16 => ExternalType::UShort,
             };
             define.add_var(&var.name, ty, &over).unwrap();
         }
@@ -59,6 +61,8 @@ fn write(plan: &Plan, ranks: usize) -> Vec<Step> {
                     Element::I32 => esker::MemoryType::I32,
                     Element::F32 => esker::MemoryType::F32,
                     Element::F64 => esker::MemoryType::F64,
+                    Element::I64 => esker::MemoryType::I64,
+                    Element::U16 => esker::MemoryType::U16,
                 };
                 let bytes: &'static [u8] = bytes.leak();
                 let dense = esker::MemoryLayout::dense();

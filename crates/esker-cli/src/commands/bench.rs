@@ -20,7 +20,8 @@ use crate::terminal::{Screen, json, say};
 Kernels: contiguous, strided, strided-calls (an independent call for each transfer), checkerboard,
 blocks3d, flash, btio, e3sm-f, e3sm-g, e3sm-i, random-100, random-50, random-10 (a checkerboard in
 which so many of a hundred are random and the rest zeros), pandana (108 one-dimensional variables),
-chombo, chombo-calls (an independent call for each box) and chombo-32 (levels of boxes of an AMR run);
+chombo, chombo-calls (an independent call for each box) and chombo-32 (levels of boxes of an AMR run),
+hacc (nine variables of particles, a transaction for each, with a checksum of each rank's part);
 all of these without a name. Each is written, read back and verified; files are compared with the
 peers' and removed. e3sm-f and e3sm-g need the model's decomposition maps, and chombo's the
 boxes of a run (--maps); e3sm-i is synthetic.
@@ -35,7 +36,9 @@ needed, from Debian's libpnetcdf-dev and OpenMPI), pnetcdf-queued and pnetcdf-ro
 kernel does by blocking calls is queued, with one wait), pnetcdf-bb (with PnetCDF's burst buffer, in the
 same directory), blobs (one contiguous blob for each variable and rank through PnetCDF, as E3SM
 does), adios2 (BP5), hdf5, hdf5-openmpi and netcdf4 (parallel HDF5 on two MPIs and netCDF-C, from
-Debian's libhdf5-mpich-dev, libhdf5-openmpi-dev and libnetcdf-mpi-dev), posix (plain pwrite and pread). Libraries that Debian has not are built in
+Debian's libhdf5-mpich-dev, libhdf5-openmpi-dev and libnetcdf-mpi-dev), mpi-io and mpi-io-romio (one file
+through MPI-IO alone, on OpenMPI's two layers), posix and posix-files (plain pwrite and pread of one file, and of
+a file for each rank). Libraries that Debian has not are built in
 the cache from their source when first asked for: minutes for pnetcdf-bb, more for adios2.
 
 A ratio is Esker's bandwidth, in the first layout, over the other's, of medians: \"ratio\" from the
@@ -53,6 +56,7 @@ Examples:
   esker bench e3sm-f --layout log,canonical --peer pnetcdf,blobs --read planes
   esker bench random-50 pandana --peer hdf5 --filter deflate,6 --ranks 4
   esker bench --peer pnetcdf,pnetcdf-romio    and the ratio over the better of the two
+  esker bench hacc --layout log --peer posix-files,mpi-io --read-ranks 1,3
   esker bench --comm threads --json           thread-ranks alone, for a program
   esker bench --capi /opt/esker/lib           PnetCDF's program on our libpnetcdf.so
   esker bench --svg speed.svg                 with a picture
@@ -80,6 +84,9 @@ pub(super) struct Arguments {
     /// What is read back: requests (what each rank wrote), whole variables, or planes of them
     #[arg(long, value_name = "WHAT", default_value = "requests", value_parser = reading)]
     read: Reading,
+    /// Numbers of ranks that read Esker's datasets once more, whole variables, each value verified
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(1..))]
+    read_ranks: Vec<u16>,
     /// Filters of chunks, as deflate,1 or "shuffle zstd,3", or none (deflate,1 beside hdf5 or netcdf4)
     #[arg(long, value_name = "FILTER", num_args = 1, conflicts_with = "contiguous")]
     filter: Vec<String>,
@@ -89,7 +96,7 @@ pub(super) struct Arguments {
     /// The longest that one run may take, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
-    /// Libraries to compare with: pnetcdf, pnetcdf-romio, pnetcdf-queued, pnetcdf-romio-queued, pnetcdf-bb, blobs, adios2, hdf5, hdf5-openmpi, netcdf4, posix, or none
+    /// Libraries to compare with: pnetcdf, pnetcdf-romio, pnetcdf-queued, pnetcdf-romio-queued, pnetcdf-bb, blobs, adios2, hdf5, hdf5-openmpi, netcdf4, mpi-io, mpi-io-romio, posix, posix-files, or none
     #[arg(long, value_name = "PEER,…", default_value = "pnetcdf", value_delimiter = ',')]
     peer: Vec<String>,
     /// What ranks are: threads or mpi (with both, the first is what peers are compared with); beside MPI peers mpi,threads,
@@ -223,6 +230,7 @@ pub(super) fn run(
         options.comm.clear();
         options.capi = Some(folder.clone());
     }
+    options.read_ranks = arguments.read_ranks.iter().copied().map(usize::from).collect();
     options.repeat = usize::from(arguments.repeat);
     options.sync = arguments.sync;
     options.maps = arguments.maps.clone();

@@ -182,7 +182,7 @@ fn dispatch(command: Command, again: &[OsString], screen: &mut Screen) -> Ended 
         Command::Adjoint(arguments) => adjoint::run(&arguments, screen),
         Command::Demo(arguments) => demo::run(&arguments, screen),
         Command::Bench(arguments) => bench::run(&arguments, again, screen),
-        Command::Simulate(arguments) => simulate::run(&arguments, screen),
+        Command::Simulate(arguments) => simulate::run(&arguments, again, screen),
         Command::BenchWorker(arguments) => bench::work(&arguments, screen),
         Command::Completions(arguments) => completions::run(&arguments, screen),
         Command::Man(arguments) => man::run(&arguments, screen),

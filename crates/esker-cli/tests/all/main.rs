@@ -12,6 +12,7 @@ mod decomposed;
 mod demo;
 mod files_of_others;
 mod frame;
+mod hacc;
 mod hostile_names;
 mod launched;
 mod looking;

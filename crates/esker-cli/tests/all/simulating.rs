@@ -153,3 +153,34 @@ fn merging_by_shares_is_beside_the_tree_for_65536_ranks() {
     assert_eq!(table.lines().filter(|line| line.contains("halving")).count(), 3, "{table}");
     assert_eq!(run(&["simulate", "definitions", "--ranks", "2M"]).code, Some(2));
 }
+
+#[test]
+fn a_commit_of_many_ranks_is_told_in_messages_bytes_and_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let dir = directory.path().display().to_string();
+    let text = good(&["simulate", "commit", "--json", "--ranks", "4,64k", "--dir", &dir]);
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["limit"], 64 << 20);
+    let results = document["results"].as_array().unwrap();
+    assert_eq!((&results[0]["ranks"], &results[1]["ranks"]), (&4.into(), &65_536.into()));
+    let names = ["create", "first write", "first commit", "second commit"];
+    for result in results {
+        let stages = result["stages"].as_array().unwrap();
+        let told: Vec<&str> = stages.iter().map(|stage| stage["stage"].as_str().unwrap()).collect();
+        assert_eq!(told, names);
+    }
+    // As many calls, whatever the ranks are; more bytes, and what the system says of memory.
+    let second = |result: &Value, what: &str| number(&result["stages"][3], what);
+    assert_eq!(second(&results[0], "calls"), second(&results[1], "calls"));
+    assert!(second(&results[0], "bytes_got") <= second(&results[1], "bytes_got"));
+    if results[1]["most_memory"].is_u64() {
+        // It is of each rank's logs, and a kibibyte or two for each at most.
+        assert!(number(&results[1], "most_memory") < 65_536.0 * 2048.0, "{text}");
+    }
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "nothing is left");
+    let table = good(&["simulate", "commit", "--ranks", "100", "--dir", &dir]);
+    assert_eq!(table.lines().filter(|line| line.contains("commit")).count(), 2, "{table}");
+    assert_eq!(run(&["simulate", "commit", "--ranks", "2M"]).code, Some(2));
+    let nowhere = run(&["simulate", "commit", "--ranks", "3", "--dir", "no/such/folder"]);
+    assert!(nowhere.code == Some(2) && nowhere.err.contains("no/such/folder"), "{}", nowhere.err);
+}

@@ -29,7 +29,8 @@ pub(super) const LAST_TAG: c_int = SPARSE_TAGS[1];
 /// What travels ahead of a message whose length the receivers do not know: the length and the
 /// first bytes, which for most messages are all. One operation instead of two.
 const BROADCAST_HEAD: usize = 512;
-const GATHER_HEAD: usize = 64;
+/// The same of a gathered message: so many bytes come from each rank, however short its message is.
+pub const GATHER_HEAD: usize = 64;
 const SIGN: u64 = 1 << 63;
 
 /// A communicator of MPI processes.

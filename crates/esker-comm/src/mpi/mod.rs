@@ -48,7 +48,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 pub use abi::Abi;
-pub use comm::MpiComm;
+pub use comm::{GATHER_HEAD, MpiComm};
 pub use datatype::{Block, Datatype, Element, TypeMap};
 pub use environment::{Launched, Launcher, VARIABLES, launched};
 pub use fortran::{comm_from_fortran, datatype_from_fortran, info_from_fortran, info_to_fortran};

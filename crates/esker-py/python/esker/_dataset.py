@@ -394,6 +394,10 @@ class Dataset:
         """
         self._handle.sync(message)
 
+    def commit(self, *, message: str | None = None) -> None:
+        """In a container, makes a version as :meth:`sync` does, without waiting for the disk. Collective."""
+        self._handle.commit(message)
+
     def flush(self) -> None:
         """Moves what is in a burst buffer to the file, and writes what ranks have put alone into chunks. Collective."""
         self._handle.flush()

@@ -1,4 +1,4 @@
-//! Owners of chunks, messages of an [`Exchange`] and merged [`Definitions`], for as many ranks as one likes, in one process.
+//! Owners of chunks, messages of an [`Exchange`], merged [`Definitions`] and what a [`commit`](fn@commit) takes, for as many ranks as one likes, in one process.
 //!
 //! Owner policies are pure functions of who has how much of a chunk ([`esker::owners`]), so their
 //! balance and their cost can be seen without ranks and without files. A [`Workload`] tells chunk after
@@ -15,6 +15,7 @@
 //! assert!(ours.bytes_over_mean() <= 2.125);
 //! ```
 
+mod commit;
 mod definitions;
 mod exchange;
 mod map;
@@ -25,6 +26,7 @@ use std::time::{Duration, Instant};
 
 use esker::owners::{Assigner, LargestWriter, first_of_home};
 
+pub use commit::{Cost, Stage, commit};
 pub use definitions::{Definitions, Merged, Road, Sharing};
 pub use exchange::{Counted, Exchange, Sent, Share};
 pub use map::{MapError, Maps};

@@ -8,6 +8,7 @@ mod bytes;
 mod caches;
 mod chunked;
 mod collectives;
+mod committing;
 mod containers;
 mod decomposed;
 mod definitions;

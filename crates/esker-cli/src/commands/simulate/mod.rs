@@ -1,8 +1,11 @@
 //! `esker simulate`: what a policy would do on more ranks than there are.
 
+mod commit;
 mod definitions;
 mod exchange;
 mod owners;
+
+use std::ffi::OsString;
 
 use crate::failure::Ended;
 use crate::terminal::Screen;
@@ -16,6 +19,7 @@ Examples:
   esker simulate owners                  who would own which chunk, on 4 to 4096 ranks
   esker simulate exchange --ranks 1M --nodes 8k    messages of a collective write
   esker simulate definitions --ranks 1M  what merging everyone's definitions takes
+  esker simulate commit --ranks 1M       what a commit to a container takes on the busiest rank
   esker simulate owners --help           patterns and options"
 )]
 pub(super) struct Arguments {
@@ -25,13 +29,15 @@ pub(super) struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum What {
+    Commit(commit::Arguments),
     Definitions(definitions::Arguments),
     Exchange(exchange::Arguments),
     Owners(owners::Arguments),
 }
 
-pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
+pub(super) fn run(arguments: &Arguments, again: &[OsString], screen: &mut Screen) -> Ended {
     match &arguments.what {
+        What::Commit(arguments) => commit::run(arguments, again, screen),
         What::Definitions(arguments) => definitions::run(arguments, screen),
         What::Exchange(arguments) => exchange::run(arguments, screen),
         What::Owners(arguments) => owners::run(arguments, screen),
