@@ -80,7 +80,11 @@ impl Section {
         let records = data.records.first..data.records.end()?;
         let identity = u64::from_be_bytes(*identity);
         let vars = data.first..data.end;
-        let is_sound = data.object == ENTRIES && data.records.step == 1 && !cuts.is_empty();
+        // Nothing is so long, and whoever adds to such a number may count on that.
+        let longest = i64::MAX as u64;
+        let is_countable = end <= longest && data_end <= longest && number <= longest;
+        let is_section = data.object == ENTRIES && data.records.step == 1 && !cuts.is_empty();
+        let is_sound = is_section && is_countable;
         let section = Section { identity, log, begin, cuts, data_end, number, vars, records };
         is_sound.then_some(section)
     }
@@ -166,5 +170,7 @@ mod tests {
             }
         }
         assert_eq!(Section::of_item(&Item { value: Some(value[..9].to_vec()), ..item }), None);
+        let many = Section { number: u64::MAX, ..section() };
+        assert_eq!(Section::of_item(&many.item()), None);
     }
 }

@@ -112,6 +112,9 @@ impl Container {
             return Ok(());
         };
         for (var, records) in wanted() {
+            if seen.all {
+                break;
+            }
             let missing = seen.asked.entry(var).or_default().missing(&records);
             if let Some(records) = missing {
                 self.load(base, edition, seen, (var..var + 1, records.clone()))?;

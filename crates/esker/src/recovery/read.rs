@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use esker_codec::Scratch;
-use esker_format::log::{BLOCK, Definition, Entry, Footprint, Frame, Head, LogPart, Session};
+use esker_format::log::{
+    BLOCK, Definition, Entry, Footprint, Frame, FrameKind, Head, LogPart, Session,
+};
 use esker_format::{Header, NumRecs, VarId};
 use esker_store::{File, Lane, ReadPool};
 
@@ -229,7 +231,8 @@ impl<'a> Reader<'a> {
     fn frame(&mut self, one: &mut One<'_>, log: &LogSource, frame: &Frame) -> Result<()> {
         // So that a definition cannot ask for more memory than there are values.
         let there = log.data.len().unwrap_or(0).max(one.read.committed.1);
-        for Definition { number, place, .. } in &frame.footprints {
+        let defined = frame.footprints.iter().filter(|_| frame.kind == FrameKind::Entries);
+        for Definition { number, place, .. } in defined {
             let found = footprint(log, place, frame.data_end.min(there))?;
             if let Some((span, elements)) = found.and_then(|f| Some((f.span()?, f.elements()?))) {
                 let (place, most) = (place.clone(), frame.data_end.min(there));

@@ -2,15 +2,15 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use esker_format::log::{Cut, Entry, Frame, FrameWriter, Head, Session};
+use esker_format::log::{Cut, Entry, Frame, FrameKind, FrameWriter, Head, Session};
 use esker_store::{Access, File, Lane, ReadPool, Store};
 
 use super::read::{self, LogRead};
 use crate::container::meta_path;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::log::LogSource;
 
 /// A frame is finished when it has this many bytes.
@@ -53,7 +53,7 @@ pub(super) fn without_damage(
         let source = read::open(pool, path, &session, part);
         let rank = read.rank.unwrap_or(part.rank);
         let head = Head { identity: session.identity, rank, ranks, text: String::new() };
-        let mut copy = Copy::begin(source, file, &head)?;
+        let mut copy = Copy::begin(source, file, &head, path)?;
         let mut part = part.clone();
         copy.run(read, &mut part.cuts)?;
         part.rank = rank;
@@ -75,15 +75,22 @@ struct Copy {
     places: HashMap<u64, (Range<u64>, u64)>,
     numbers: HashMap<u64, u64>,
     next: u64,
+    container: PathBuf,
 }
 
 impl Copy {
-    fn begin(source: LogSource, target: Arc<dyn File>, head: &Head) -> Result<Copy> {
+    fn begin(
+        source: LogSource,
+        target: Arc<dyn File>,
+        head: &Head,
+        container: &Path,
+    ) -> Result<Copy> {
         let head = head.encode();
         target.write_at(0, &head)?;
         let (places, numbers) = (HashMap::new(), HashMap::new());
         let end = head.len() as u64;
-        Ok(Copy { source, target, end, frame: None, place: 0, places, numbers, next: 0 })
+        let container = container.to_path_buf();
+        Ok(Copy { source, target, end, frame: None, place: 0, places, numbers, next: 0, container })
     }
 
     /// Copies what is whole; `cuts` are where they are in the copy then.
@@ -100,7 +107,8 @@ impl Copy {
                     self.finish()?;
                     cut.end = self.end;
                 }
-                let known = frame.footprints.iter();
+                // Where they are is said again for readers of sections, who do not know what may be in them.
+                let known = frame.footprints.iter().filter(|_| frame.kind == FrameKind::Entries);
                 self.places.extend(known.map(|d| (d.number, (d.place.clone(), frame.data_end))));
                 for entry in &frame.entries {
                     if !read.bad.contains(&number) {
@@ -135,8 +143,15 @@ impl Copy {
                 self.numbers.insert(entry.footprint, number);
                 number
             }
-            // It was there when the log was read; whoever changed it since has lost it.
-            (None, None) => return Ok(()),
+            // It was there when the log was read: somebody has changed it since.
+            (None, None) => {
+                let why = format!(
+                    "the footprint of the write at byte {} of a data log cannot be read any more; somebody \
+                     changes its logs",
+                    entry.place
+                );
+                return Err(Error::Container { path: self.container.clone(), why });
+            }
         };
         let sums = frame.sums.get(entry.sums.clone()).unwrap_or_default();
         writer.entry(&entry.write, number, entry.len, entry.encoded, sums);

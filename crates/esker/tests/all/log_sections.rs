@@ -201,3 +201,31 @@ fn a_long_stretch_is_compared_though_it_refers_to_what_is_before_it() {
         }
     }
 }
+
+#[test]
+fn a_damaged_write_costs_no_other_that_has_its_footprint() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.esk");
+    let mut ds = create(None, &path);
+    write(&mut ds, 4);
+    ds.close().unwrap();
+    // The first write, which brought the footprint of all, and the next, behind which it is said again where that is.
+    let data = metadata_log(&path).with_extension("data");
+    let mut bytes = std::fs::read(&data).unwrap();
+    bytes[5] ^= 1;
+    bytes[X as usize * 4 + 5] ^= 1;
+    std::fs::write(&data, bytes).unwrap();
+    let store: Arc<dyn Store> = Arc::new(esker_store::LocalStore);
+    let options = esker::ContainerRecoverOptions::default();
+    let recovery = esker::recover_container(&store, &path, options, &mut |_, _| {}).unwrap();
+    assert_eq!(recovery.faults.len(), 2, "{recovery:?}");
+    let ds = Dataset::open(&path).unwrap();
+    for number in 2..4 {
+        assert_eq!(record(&ds, number).unwrap(), values(number));
+    }
+    for number in 0..2 {
+        assert_eq!(record(&ds, number).unwrap(), [-2_147_483_647; X as usize]);
+    }
+    let examined = esker::examine(&store, &path, None, &mut |_, _| {}).unwrap();
+    assert_eq!(examined.faults, []);
+}

@@ -1,5 +1,7 @@
 //! Questions of many records and variables at once, and an index that is made of the answers.
 
+use esker_format::log::Footprint;
+
 use super::lowest::{Cost, Lowest};
 use super::{Definitions, Found, Index, Order, Outline, Section, bytes_of};
 use crate::error::Result;
@@ -56,10 +58,13 @@ impl Index {
         if self.given.is_some() {
             return Ok(self.defined(found.log, found.footprint).map(<[u8]>::to_vec));
         }
-        let Some(Outline { at, len, sum, .. }) = self.outline_of(found) else { return Ok(None) };
+        let Some(outline) = self.outline_of(found) else { return Ok(None) };
+        let Outline { at, len, sum, elements, span } = outline;
         let bytes = bytes_of(&self.logs[found.log as usize], at..at + u64::from(len))?;
         // Whoever read the section it is used in has not read where it lies.
-        Ok((crc32c::crc32c(&bytes) == sum).then_some(bytes))
+        let is_it =
+            crc32c::crc32c(&bytes) == sum && Footprint::outline(&bytes) == Some((elements, span));
+        Ok(is_it.then_some(bytes))
     }
 
     /// How long the encoded footprint of an entry is.
