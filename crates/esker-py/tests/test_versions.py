@@ -40,6 +40,7 @@ def test_messages_are_told_newest_first(path):
         ds["v"][1] = 3
         ds.sync(message="grüße")
         ds.sync(message="nothing new")
+        ds.commit(message="nothing new")
         ds["v"][2] = 4
         assert [version.number for version in ds.versions] == [5, 4, 3, 2, 1]
     told = esker.versions(path)
