@@ -193,7 +193,7 @@ pub(crate) fn encode<'a>(
         let (mask, sum) = match pipeline {
             Some(pipeline) => {
                 let chunk = Chunk::new(layout.ty, &layout.shape).native();
-                let encoded = pipeline.encode(&chunk, bytes, &mut buffer, scratch);
+                let encoded = pipeline.encode_unsummed(&chunk, bytes, &mut buffer, scratch);
                 let failed = |source| AdjointError::Codec {
                     array: layout.name.clone(),
                     step: title.step,

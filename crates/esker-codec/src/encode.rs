@@ -73,6 +73,29 @@ impl Pipeline {
         self.encode_without(self.unsettled(), chunk, elements, out, scratch)
     }
 
+    /// The same without the checksums that the pipeline ends with, which the mask tells: for those who keep the [`checksum`] of what is stored
+    /// apart from it. What ends with its own crc32c has always the same crc32c, and could not be told from another that was put in its place.
+    pub fn encode_unsummed(
+        &self,
+        chunk: &Chunk<'_>,
+        elements: &[u8],
+        out: &mut Vec<u8>,
+        scratch: &mut Scratch,
+    ) -> Result<Encoded> {
+        let all = self.filters();
+        let sums = all.iter().rev().take_while(|filter| filter.is_checksum()).count();
+        if sums == 0 {
+            return self.encode(chunk, elements, out, scratch);
+        }
+        // The whole of it has to be right all the same.
+        self.steps(chunk)?;
+        let kept = all.len() - sums;
+        let mut encoded =
+            Pipeline::new(all[..kept].to_vec()).encode(chunk, elements, out, scratch)?;
+        (kept..all.len()).for_each(|i| encoded.mask.skip(i));
+        Ok(encoded)
+    }
+
     fn encode_without(
         &self,
         without: FilterMask,

@@ -38,6 +38,11 @@ impl Filter {
         filters::by_id(self.id).is_some_and(|e| e.place.described().is_lossless(&self.params))
     }
 
+    /// Whether it only adds a crc32c of what came to it.
+    pub(crate) fn is_checksum(&self) -> bool {
+        self.name() == "crc32c"
+    }
+
     fn settles(&self) -> bool {
         filters::by_id(self.id).is_some_and(|e| e.place.described().settles(&self.params))
     }

@@ -56,7 +56,7 @@ impl Filtered {
         let chunk = Chunk::new(self.ty, shape).with_fill(&self.fill);
         let chunk = if native { chunk.native() } else { chunk };
         let mut out = vec![0; 2];
-        let encoded = self.pipeline.encode(&chunk, elements, &mut out, scratch);
+        let encoded = self.pipeline.encode_unsummed(&chunk, elements, &mut out, scratch);
         let encoded = encoded.map_err(|e| format!("{e}"))?;
         out[..2].copy_from_slice(&encoded.mask.0.to_le_bytes());
         Ok(out)

@@ -121,3 +121,38 @@ fn more_entries_than_there_is_room_for_are_read_a_half_at_a_time() {
         }
     }
 }
+
+#[test]
+fn payloads_that_would_end_with_their_own_checksum_are_not_taken_for_each_other() {
+    for filters in ["crc32c", "shuffle crc32c", "shuffle crc32c crc32c"] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut def = create(dir.path(), true, "");
+        let x = def.add_dim("x", DimLen::Fixed(6)).unwrap();
+        let vars = ["a", "b"].map(|name| {
+            let var = def.add_var(name, ExternalType::Int, &[x]).unwrap();
+            def.set_filters(var, filters).unwrap();
+            var
+        });
+        let mut ds = def.enddef().unwrap();
+        for (n, var) in vars.into_iter().enumerate() {
+            ds.put(var, &Selection::all(), &[10 + n as i32; 6]).unwrap();
+        }
+        ds.close().unwrap();
+        let path = dir.path().join("run.esk");
+        let ds = Dataset::open(&path).unwrap();
+        assert_eq!(ds.get::<i32>(vars[1], &Selection::all()).unwrap(), [11; 6]);
+        let names = std::fs::read_dir(path.join("segments")).unwrap();
+        let mut names = names.map(|name| name.unwrap().path());
+        let data = names.find(|path| path.extension().is_some_and(|end| end == "data")).unwrap();
+        let mut bytes = std::fs::read(&data).unwrap();
+        // Two payloads of one length, one behind the other.
+        let half = bytes.len() / 2;
+        bytes.rotate_left(half);
+        std::fs::write(&data, bytes).unwrap();
+        let ds = Dataset::open(&path).unwrap();
+        for var in vars {
+            let found = ds.get::<i32>(var, &Selection::all());
+            assert!(found.is_err(), "{filters}: {found:?}");
+        }
+    }
+}
