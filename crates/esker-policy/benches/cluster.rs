@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use esker_policy::boxes::Boxes;
 use esker_policy::cluster::{Limits, cluster};
+use esker_policy::dealt::{Dealing, Dealt};
 
 /// Numbers that look random.
 struct Numbers(u64);
@@ -60,7 +61,29 @@ fn overlapping(numbers: &mut Numbers) -> Boxes {
     boxes
 }
 
+/// What each rank, or each node of six, takes to merge its blocks on a Morton curve.
+fn of_ranks() {
+    let dealt = Dealt::new(&[16, 32, 32], &[128; 3], 1536, Dealing::Morton).expect("enough blocks");
+    for ranks in [1, 6] {
+        let all: Vec<Boxes> = (0..1536 / ranks)
+            .map(|first| {
+                let mut boxes = Boxes::new(3);
+                let appended = dealt.boxes(first * ranks..(first + 1) * ranks, &mut boxes);
+                appended.expect("blocks of the array");
+                boxes
+            })
+            .collect();
+        let begun = Instant::now();
+        let merged = all.iter().filter_map(|boxes| cluster(boxes, &Limits::default()).ok());
+        let cuboids: usize = merged.map(|merged| merged.len()).sum();
+        let each = begun.elapsed().as_secs_f64() / all.len() as f64;
+        let mean = cuboids as f64 / all.len() as f64;
+        println!("{ranks} of 1536 ranks: {:.1} µs, {mean:.2} cuboids", each * 1e6);
+    }
+}
+
 fn main() {
+    of_ranks();
     let numbers = &mut Numbers(1);
     let cases = [
         ("a full grid", blocks(numbers, |_, _| true)),

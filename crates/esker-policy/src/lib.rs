@@ -7,6 +7,7 @@
 //! - [`bricks`] cuts a cuboid's payload into bricks, so that a plane of it touches a part of it only, and
 //!   knows where each element lies;
 //! - [`reading`] predicts what a read of a layout takes, and [`advice`] ranks layouts by it;
+//! - [`dealt`] deals blocks to ranks as such codes do, for simulations and benchmarks;
 //! - [`staging`] is the model of Wan et al. (Improving I/O Performance for Exascale Applications through Online Data
 //!   Layout Reorganization, section 5.2): when reorganizing on the fly is cheaper than afterwards.
 //!
@@ -34,5 +35,6 @@ pub mod advice;
 pub mod boxes;
 pub mod bricks;
 pub mod cluster;
+pub mod dealt;
 pub mod reading;
 pub mod staging;
