@@ -28,7 +28,7 @@ default is the paper's run, in which about 10 blocks of a rank became 3 (Wan et 
 
 Examples:
   esker simulate merge
-  esker simulate merge --ranks 1M
+  esker simulate merge --ranks 1M --dealing morton
   esker simulate merge --dealing morton --uneven 0.5 --per-node 8
   esker simulate merge --grid 8,16,16 --ranks 192 --svg merged.svg
   esker simulate merge --whole --json")]
