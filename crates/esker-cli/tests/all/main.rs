@@ -23,4 +23,5 @@ mod names;
 mod recovering;
 mod refs;
 mod simulating;
+mod simulating_blocks;
 mod whole_files;

@@ -1,4 +1,5 @@
-//! Owners of chunks, messages of an [`Exchange`], merged [`Definitions`] and what a [`commit`](fn@commit) takes, for as many ranks as one likes, in one process.
+//! Owners of chunks, messages of an [`Exchange`], merged [`Definitions`], what a [`commit`](fn@commit) takes, what is left of blocks by [`Merging`] and what
+//! a [`StagedRun`] costs, for as many ranks as one likes, in one process.
 //!
 //! Owner policies are pure functions of who has how much of a chunk ([`esker::owners`]), so their
 //! balance and their cost can be seen without ranks and without files. A [`Workload`] tells chunk after
@@ -19,7 +20,9 @@ mod commit;
 mod definitions;
 mod exchange;
 mod map;
+mod merge;
 mod pattern;
+mod stage;
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -30,7 +33,9 @@ pub use commit::{Cost, Stage, commit};
 pub use definitions::{Definitions, Merged, Road, Sharing};
 pub use exchange::{Counted, Exchange, Sent, Share};
 pub use map::{MapError, Maps};
+pub use merge::{MergeError, MergedBlocks, Merging, Reduced, grid_for};
 pub use pattern::{Pattern, Setting, Visit, Workload};
+pub use stage::{MOST_UNITS, Speeds, StageError, StagedRun, Traffic};
 
 use crate::Progress;
 

@@ -1,9 +1,13 @@
 //! `esker simulate`: what a policy would do on more ranks than there are.
 
+mod blocks;
 mod commit;
 mod definitions;
 mod exchange;
+mod merge;
 mod owners;
+mod plane;
+mod stage;
 
 use std::ffi::OsString;
 
@@ -20,6 +24,8 @@ Examples:
   esker simulate exchange --ranks 1M --nodes 8k    messages of a collective write
   esker simulate definitions --ranks 1M  what merging everyone's definitions takes
   esker simulate commit --ranks 1M       what a commit to a container takes on the busiest rank
+  esker simulate merge --ranks 1M        cuboids that each rank's and each node's blocks become
+  esker simulate stage --ranks 1M        what reorganizing on the fly costs, beside doing it afterwards
   esker simulate owners --help           patterns and options"
 )]
 pub(super) struct Arguments {
@@ -32,7 +38,9 @@ enum What {
     Commit(commit::Arguments),
     Definitions(definitions::Arguments),
     Exchange(exchange::Arguments),
+    Merge(merge::Arguments),
     Owners(owners::Arguments),
+    Stage(stage::Arguments),
 }
 
 pub(super) fn run(arguments: &Arguments, again: &[OsString], screen: &mut Screen) -> Ended {
@@ -40,6 +48,8 @@ pub(super) fn run(arguments: &Arguments, again: &[OsString], screen: &mut Screen
         What::Commit(arguments) => commit::run(arguments, again, screen),
         What::Definitions(arguments) => definitions::run(arguments, screen),
         What::Exchange(arguments) => exchange::run(arguments, screen),
+        What::Merge(arguments) => merge::run(arguments, screen),
         What::Owners(arguments) => owners::run(arguments, screen),
+        What::Stage(arguments) => stage::run(arguments, screen),
     }
 }
