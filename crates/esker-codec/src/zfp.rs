@@ -219,6 +219,18 @@ impl Buffers {
         Some(chosen)
     }
 
+    /// The bytes of a stream, to compare; more than `values` have if it would not be smaller.
+    pub(crate) fn length<T: Scalar>(
+        &mut self,
+        config: &ZfpConfig,
+        shape: Folded,
+        values: &[T],
+    ) -> usize {
+        let words = &mut self.tried.words;
+        words.resize(size_of_val(values).div_ceil(8), 0);
+        8 * compress(config, values, shape, words).unwrap_or(words.len() + 1)
+    }
+
     /// Fills `out`; `finish` sees what the stream gave before corrections are put to their places.
     pub(crate) fn unpack<T: Scalar>(
         &mut self,

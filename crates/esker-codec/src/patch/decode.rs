@@ -60,7 +60,7 @@ impl Patches {
         Ok(())
     }
 
-    /// What is there of a level before a further layer that only adds to what the layer before has.
+    /// A layer of a level that adds nothing to the layer before.
     pub(super) fn carry<T: Number>(
         &self,
         shape: &[usize],
@@ -68,10 +68,20 @@ impl Patches {
         before: &Field<T>,
     ) -> Field<T> {
         let mut field = before.clone();
+        self.keep(shape, coarser, &mut field);
+        field
+    }
+
+    /// Points that are samples in the coarser level are what they are there.
+    pub(super) fn keep<T: Number>(
+        &self,
+        shape: &[usize],
+        coarser: Option<&Field<T>>,
+        field: &mut Field<T>,
+    ) {
         if let (Coarse::Sample, Some(coarser)) = (self.coarse, coarser) {
             Part::parity(shape, 0).scatter(shape, &coarser.values, &mut field.values);
         }
-        field
     }
 }
 
@@ -155,6 +165,7 @@ impl Reading<'_> {
                     tools.with(|buffers: &mut zfp::Buffers, _| {
                         T::decode_fast(level, &mut reader, buffers)
                     })?;
+                    patches.keep(shape, coarser, &mut field);
                     field
                 }
                 (form::EXACT, None) => {

@@ -185,6 +185,7 @@ impl<T: Element> Writer<'_, T> {
         if bound > 0.0 && fast {
             let mut field = patches.start(shape, coarser, true);
             self.fast(target, bound, &mut field.values, out, tools)?;
+            patches.keep(shape, coarser, &mut field);
             return Ok((form::FAST, field));
         }
         if bound > 0.0 {

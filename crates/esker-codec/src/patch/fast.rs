@@ -1,7 +1,8 @@
 //! Levels by ZFP: of what the guess from the coarser level leaves, by parity of coordinates.
 //!
 //! A guess is better at points that are known in some dimensions, so what it leaves jumps between neighbours; points of
-//! the same parity are a smooth field again. Each of these fields is a part of its own.
+//! the same parity are a smooth field again. Each of these fields is a part of its own. Where values jump, guesses
+//! are worse than none, and ZFP gets the level itself; some small boxes tell.
 
 use esker_format::ExternalType;
 use zfp_rs::ZfpConfig;
@@ -13,6 +14,11 @@ use crate::reader::{Reader, put_varint};
 use crate::real::Real;
 use crate::sz::levels::Target;
 use crate::zfp::{Buffers, Scalar};
+
+/// The level is stored in parts by parity, of what the guess leaves.
+const PARTS: u8 = 0;
+/// The level is one part, without a guess.
+const WHOLE: u8 = 1;
 
 /// All points of the part are as guessed.
 const GUESSED: u8 = 0;
@@ -38,6 +44,16 @@ pub(super) fn encode<T: Real + Scalar>(
     buffers: &mut Buffers,
     out: &mut Vec<u8>,
 ) -> Result<()> {
+    let whole = [Part::whole(shape)];
+    let parts = if parts.len() > 1 && whole_is_smaller(parts, shape, target, bound, field, buffers)
+    {
+        out.push(WHOLE);
+        field.fill(T::default());
+        &whole
+    } else {
+        out.push(PARTS);
+        parts
+    };
     let mut begin = FIRST;
     let (mut exact, mut guess, mut places, mut packed) = (vec![], vec![], vec![], Vec::new());
     let all: Vec<u32> = (0..target.values.len() as u32).collect();
@@ -102,6 +118,15 @@ pub(super) fn decode<T: Real + Scalar>(
     field: &mut [T],
     buffers: &mut Buffers,
 ) -> Result<()> {
+    let whole = [Part::whole(shape)];
+    let parts = match reader.byte()? {
+        PARTS => parts,
+        WHOLE => {
+            field.fill(T::default());
+            &whole
+        }
+        other => return Err(reader.damaged(format!("a level has no form {other}"))),
+    };
     let mut guess = Vec::new();
     for part in parts {
         part.gather(shape, field, &mut guess);
@@ -109,6 +134,63 @@ pub(super) fn decode<T: Real + Scalar>(
         decode_part(part, shape, reader.part()?, &mut guess, field, buffers)?;
     }
     reader.end()
+}
+
+/// The length of boxes that are tried, in dimensions with room for two.
+const TRIED: usize = 16;
+
+/// Whether ZFP makes less of the level itself than of what the guess leaves, in boxes here and there.
+fn whole_is_smaller<T: Real + Scalar>(
+    parts: &[Part],
+    shape: &[usize],
+    target: &Target<'_, T>,
+    bound: f64,
+    guess: &[T],
+    buffers: &mut Buffers,
+) -> bool {
+    let config = ZfpConfig::fixed_accuracy(bound * SHARES[FIRST]);
+    let mut boxes = vec![(Vec::new(), Vec::new())];
+    for &len in shape {
+        let room = len >= 2 * TRIED && boxes.len() < 16;
+        let starts = if room { vec![len / 4 - 8, len * 3 / 4 - 8] } else { vec![0] };
+        let with = |(first, tried): &(Vec<usize>, Vec<usize>)| {
+            let next = |&start: &usize| {
+                // Even, so that parities are those of the level.
+                let (mut first, mut tried) = (first.clone(), tried.clone());
+                first.push(start / 4 * 4);
+                tried.push(if room { TRIED } else { len.min(2 * TRIED) });
+                (first, tried)
+            };
+            starts.iter().map(next).collect::<Vec<_>>()
+        };
+        boxes = boxes.iter().flat_map(with).collect();
+    }
+    let (mut values, mut guesses, mut places, mut some) = (vec![], vec![], vec![], Vec::new());
+    let all: Vec<u32> = (0..target.values.len() as u32).collect();
+    let (mut of_whole, mut of_parts) = (0, 0);
+    for (first, tried) in boxes {
+        let part = Part { first, step: 1, shape: tried };
+        part.gather(shape, target.values, &mut values);
+        part.gather(shape, guess, &mut guesses);
+        part.gather(shape, &all, &mut places);
+        clean(&mut guesses);
+        for (i, &place) in places.iter().enumerate() {
+            let leaves = values[i] - guesses[i];
+            if target.specials.is(place as usize) || !leaves.wide().is_finite() {
+                (values[i], guesses[i]) = (T::default(), T::default());
+            } else {
+                guesses[i] = leaves;
+            }
+        }
+        of_whole += buffers.length(&config, fold(&part.shape), &values);
+        // The even part comes first, and is left out where it is known.
+        let by_parity: Vec<Part> = Part::parities(&part.shape).collect();
+        for parity in by_parity.iter().skip(usize::from(parts.len() % 2 == 1)) {
+            parity.gather(&part.shape, &guesses, &mut some);
+            of_parts += buffers.length(&config, fold(&parity.shape), &some);
+        }
+    }
+    of_whole < of_parts
 }
 
 /// ZFP cannot have what is not finite, and neither can a guess that others are made from.

@@ -1,4 +1,4 @@
-//! Owners of chunks, messages of an [`Exchange`], merged [`Definitions`] and what a [`commit`](fn@commit) takes, for as many ranks as one likes, in one process.
+//! Owners of chunks, messages of an [`Exchange`], merged [`Definitions`] what a [`commit`](fn@commit) takes, and [`Blocks`] of patches and [`Cuts`] into files, for as many ranks as one likes, in one process.
 //!
 //! Owner policies are pure functions of who has how much of a chunk ([`esker::owners`]), so their
 //! balance and their cost can be seen without ranks and without files. A [`Workload`] tells chunk after
@@ -18,7 +18,9 @@
 mod commit;
 mod definitions;
 mod exchange;
+mod files;
 mod map;
+mod patches;
 mod pattern;
 
 use std::ops::Range;
@@ -29,7 +31,9 @@ use esker::owners::{Assigner, LargestWriter, first_of_home};
 pub use commit::{Cost, Stage, commit};
 pub use definitions::{Definitions, Merged, Road, Sharing};
 pub use exchange::{Counted, Exchange, Sent, Share};
+pub use files::{CutBy, Cuts, Sizes};
 pub use map::{MapError, Maps};
+pub use patches::{Blocks, Deal, Dealt};
 pub use pattern::{Pattern, Setting, Visit, Workload};
 
 use crate::Progress;

@@ -3,10 +3,15 @@
 mod commit;
 mod definitions;
 mod exchange;
+mod files;
 mod owners;
+mod patches;
 
 use std::ffi::OsString;
 
+use esker_tools::simulate::MOST_RANKS;
+
+use crate::arguments::size;
 use crate::failure::Ended;
 use crate::terminal::Screen;
 
@@ -20,6 +25,8 @@ Examples:
   esker simulate exchange --ranks 1M --nodes 8k    messages of a collective write
   esker simulate definitions --ranks 1M  what merging everyone's definitions takes
   esker simulate commit --ranks 1M       what a commit to a container takes on the busiest rank
+  esker simulate patches                 even numbers of patches, and what moves for that
+  esker simulate files                   encoded patches in files of like size
   esker simulate owners --help           patterns and options"
 )]
 pub(super) struct Arguments {
@@ -32,7 +39,9 @@ enum What {
     Commit(commit::Arguments),
     Definitions(definitions::Arguments),
     Exchange(exchange::Arguments),
+    Files(files::Arguments),
     Owners(owners::Arguments),
+    Patches(patches::Arguments),
 }
 
 pub(super) fn run(arguments: &Arguments, again: &[OsString], screen: &mut Screen) -> Ended {
@@ -40,6 +49,15 @@ pub(super) fn run(arguments: &Arguments, again: &[OsString], screen: &mut Screen
         What::Commit(arguments) => commit::run(arguments, again, screen),
         What::Definitions(arguments) => definitions::run(arguments, screen),
         What::Exchange(arguments) => exchange::run(arguments, screen),
+        What::Files(arguments) => files::run(arguments, screen),
         What::Owners(arguments) => owners::run(arguments, screen),
+        What::Patches(arguments) => patches::run(arguments, screen),
     }
+}
+
+/// A number of ranks that can be simulated.
+fn ranks(text: &str) -> Result<u32, String> {
+    let ranks = size(text).ok().and_then(|ranks| u32::try_from(ranks).ok());
+    let ranks = ranks.filter(|ranks| (1..=MOST_RANKS).contains(ranks));
+    ranks.ok_or_else(|| format!("write a number from 1 to {MOST_RANKS}, as 64, 4k or 1M"))
 }
