@@ -1,20 +1,21 @@
 //! Bounds of error: as text, as parameters, and for a chunk.
 
-use crate::real::Real;
+use crate::real::Number;
 use crate::special::Specials;
 
 /// The error that the user allows.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Bound {
+pub enum Bound {
     /// At every element at most so much.
     Absolute(f64),
-    /// At every element at most so much of the range of the chunk's ordinary values.
+    /// At every element at most so much of the range of the ordinary values: of a chunk for filters, of what the
+    /// caller says for patches.
     Relative(f64),
 }
 
 impl Bound {
     /// The absolute bound for these values.
-    pub(crate) fn resolve<T: Real>(self, values: &[T], specials: &Specials) -> f64 {
+    pub(crate) fn resolve<T: Number>(self, values: &[T], specials: &Specials) -> f64 {
         match self {
             Bound::Absolute(bound) => bound,
             Bound::Relative(share) => {
@@ -28,7 +29,7 @@ impl Bound {
 }
 
 /// The smallest and the largest ordinary value; (0, 0) when there is none.
-fn range<T: Real>(values: &[T], specials: &Specials) -> (f64, f64) {
+fn range<T: Number>(values: &[T], specials: &Specials) -> (f64, f64) {
     let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
     let mut see = |x: f64| {
         low = low.min(x);

@@ -27,7 +27,7 @@
 //!
 //! A bound that the user gave holds at every element, because it is checked there when a chunk
 //! is encoded; fill values, NaN and infinities come back bit by bit. What is stored is written
-//! down in docs/format/filters.md. Read on in `pipeline.rs`, `encode.rs` and `filters/mod.rs`.
+//! down in docs/format/filters.md. [`Patches`] store a box at several resolutions. Read on in `pipeline.rs`, `encode.rs` and `filters/mod.rs`.
 #![forbid(unsafe_code)]
 
 mod bound;
@@ -38,6 +38,7 @@ mod encode;
 mod error;
 mod filters;
 mod fold;
+mod patch;
 mod pipeline;
 mod reader;
 mod real;
@@ -47,9 +48,11 @@ mod sz;
 mod zarr;
 mod zfp;
 
+pub use bound::Bound;
 pub use chunk::{ByteOrder, Chunk};
 pub use encode::{Encoded, FilterMask, checksum};
 pub use error::{CodecError, Result};
+pub use patch::{Coarse, Packing, PatchStream, Patches, level_shape};
 pub use pipeline::{Filter, Pipeline};
 pub use scratch::Scratch;
 pub use zarr::ZarrCodecs;

@@ -7,7 +7,7 @@
 use crate::error::Result;
 use crate::filters::{zstd_compress, zstd_decompress};
 use crate::reader::{Reader, put_varint};
-use crate::real::Real;
+use crate::real::Number;
 use crate::scratch::Tools;
 
 /// The most patterns; more different special values than these are stored one by one.
@@ -32,15 +32,13 @@ pub(crate) struct Specials {
 
 impl Specials {
     /// Finds the special ones among `values`; `fills` are the bits of fill values.
-    pub(crate) fn find<T: Real>(&mut self, values: &[T], fills: &[u64]) {
+    pub(crate) fn find<T: Number>(&mut self, values: &[T], fills: &[u64]) {
+        self.mark(values, fills, sentinels(values, fills));
+    }
+
+    /// Marks what is not finite, a fill value, or as far from zero as one of the `sentinels`.
+    pub(crate) fn mark<T: Number>(&mut self, values: &[T], fills: &[u64], sentinels: [f64; 2]) {
         self.clear();
-        let mut sentinels = [f64::NAN; 2];
-        for i in 0..sentinels.len() {
-            match largest_apart(values, fills, &sentinels) {
-                Some(found) => sentinels[i] = found,
-                None => break,
-            }
-        }
         let special = |x: T| {
             let wide = x.wide();
             !wide.is_finite() || fills.contains(&x.bits()) || sentinels.contains(&wide.abs())
@@ -84,7 +82,7 @@ impl Specials {
     }
 
     /// Appends the stored form.
-    pub(crate) fn write<T: Real>(&mut self, out: &mut Vec<u8>, tools: &mut Tools) -> Result<()> {
+    pub(crate) fn write<T: Number>(&mut self, out: &mut Vec<u8>, tools: &mut Tools) -> Result<()> {
         put_varint(out, self.patterns.len() as u64);
         if self.patterns.is_empty() {
             return Ok(());
@@ -114,7 +112,7 @@ impl Specials {
     }
 
     /// Reads the stored form for `elements` elements.
-    pub(crate) fn read<T: Real>(
+    pub(crate) fn read<T: Number>(
         &mut self,
         reader: &mut Reader<'_>,
         elements: usize,
@@ -168,7 +166,7 @@ impl Specials {
     }
 
     /// Puts the special values to their places.
-    pub(crate) fn restore<T: Real>(&self, values: &mut [T]) {
+    pub(crate) fn restore<T: Number>(&self, values: &mut [T]) {
         let mut literals = self.literals.iter();
         for (value, &class) in values.iter_mut().zip(&self.classes) {
             if class != 0 {
@@ -183,8 +181,20 @@ impl Specials {
 #[derive(Default)]
 struct Frame(Vec<u8>);
 
+/// The magnitudes of up to two sentinels; NaN where there is none.
+pub(crate) fn sentinels<T: Number>(values: &[T], fills: &[u64]) -> [f64; 2] {
+    let mut found = [f64::NAN; 2];
+    for i in 0..found.len() {
+        match largest_apart(values, fills, &found) {
+            Some(sentinel) => found[i] = sentinel,
+            None => break,
+        }
+    }
+    found
+}
+
 /// The largest magnitude, if it is repeated and far above all others that are ordinary.
-fn largest_apart<T: Real>(values: &[T], fills: &[u64], known: &[f64]) -> Option<f64> {
+fn largest_apart<T: Number>(values: &[T], fills: &[u64], known: &[f64]) -> Option<f64> {
     let (mut first, mut count, mut second) = (0.0, 0usize, 0.0);
     for &x in values {
         let size = x.wide().abs();
@@ -204,12 +214,12 @@ fn largest_apart<T: Real>(values: &[T], fills: &[u64], known: &[f64]) -> Option<
 }
 
 /// Appends an element, big-endian.
-pub(crate) fn put_bits<T: Real>(out: &mut Vec<u8>, bits: u64) {
+pub(crate) fn put_bits<T: Number>(out: &mut Vec<u8>, bits: u64) {
     out.extend_from_slice(&bits.to_be_bytes()[8 - size_of::<T>()..]);
 }
 
 /// Takes an element.
-pub(crate) fn get_bits<T: Real>(reader: &mut Reader<'_>) -> Result<u64> {
+pub(crate) fn get_bits<T: Number>(reader: &mut Reader<'_>) -> Result<u64> {
     let bytes = reader.take(size_of::<T>())?;
     Ok(bytes.iter().fold(0, |bits, &byte| bits << 8 | u64::from(byte)))
 }

@@ -174,7 +174,8 @@ impl Attempt {
 
 impl Buffers {
     /// Packs `smooth` by the first of `configs`, or if that strains the bound much by a later one,
-    /// if little by `looser`. `false` when that is not smaller.
+    /// if little by `looser`. Gives which one that was, counted from the first, the looser ones below 0; none when
+    /// the stream is not smaller. Corrections are from `values`, whatever `smooth` is.
     pub(crate) fn pack<T: Scalar>(
         &mut self,
         configs: &[ZfpConfig],
@@ -183,7 +184,8 @@ impl Buffers {
         values: &[T],
         strain: impl Fn(usize, T, T) -> f64,
         out: &mut Vec<u8>,
-    ) -> bool {
+    ) -> Option<isize> {
+        let mut chosen = 0;
         let Buffers { smooth, back, tried, kept, .. } = self;
         back.reset(smooth.ty(), values.len());
         // A tighter tolerance is cheaper than many corrections.
@@ -192,8 +194,9 @@ impl Buffers {
             kept.config = *config;
             let most = if i + 1 == configs.len() { usize::MAX } else { few };
             if !kept.make(shape, values, (smooth, back), &strain, most) {
-                return false;
+                return None;
             }
+            chosen = i as isize;
             if kept.corrections.len() <= most {
                 break;
             }
@@ -210,16 +213,31 @@ impl Buffers {
                 break;
             }
             std::mem::swap(tried, kept);
+            chosen = chosen.min(0) - 1;
         }
         kept.write(values, out);
-        true
+        Some(chosen)
     }
 
+    /// The bytes of a stream, to compare; more than `values` have if it would not be smaller.
+    pub(crate) fn length<T: Scalar>(
+        &mut self,
+        config: &ZfpConfig,
+        shape: Folded,
+        values: &[T],
+    ) -> usize {
+        let words = &mut self.tried.words;
+        words.resize(size_of_val(values).div_ceil(8), 0);
+        8 * compress(config, values, shape, words).unwrap_or(words.len() + 1)
+    }
+
+    /// Fills `out`; `finish` sees what the stream gave before corrections are put to their places.
     pub(crate) fn unpack<T: Scalar>(
         &mut self,
         reader: &mut Reader<'_>,
         shape: Folded,
         out: &mut [T],
+        finish: impl FnOnce(&mut [T]),
     ) -> Result<()> {
         let config = ZfpConfig::from_mode_bits(reader.u64()?)
             .ok_or_else(|| reader.damaged("there is no such mode"))?;
@@ -232,6 +250,7 @@ impl Buffers {
             u64::from_le_bytes(word)
         }));
         decompress(&config, words, shape, out)?;
+        finish(out);
         let corrections = reader.count(out.len(), "corrections")?;
         places.clear();
         let mut next = 0;

@@ -9,7 +9,10 @@
 //! - [`reading`] predicts what a read of a layout takes, and [`advice`] ranks layouts by it;
 //! - [`dealt`] deals blocks to ranks as such codes do, for simulations and benchmarks;
 //! - [`staging`] is the model of Wan et al. (Improving I/O Performance for Exascale Applications through Online Data
-//!   Layout Reorganization, section 5.2): when reorganizing on the fly is cheaper than afterwards.
+//!   Layout Reorganization, section 5.2): when reorganizing on the fly is cheaper than afterwards;
+//! - [`patches`] says which rank gets which patch: as many for each, and few bytes moved;
+//! - [`files`] cuts encoded patches, in their order, into files of like size;
+//! - [`sizes`] makes the sizes that many ranks would have from those that few had.
 //!
 //! The two words: a *box* is what a rank wrote, a *cuboid* what boxes were merged into. Both are hyperslabs without stride.
 //!
@@ -36,5 +39,8 @@ pub mod boxes;
 pub mod bricks;
 pub mod cluster;
 pub mod dealt;
+pub mod files;
+pub mod patches;
 pub mod reading;
+pub mod sizes;
 pub mod staging;

@@ -184,3 +184,43 @@ fn a_commit_of_many_ranks_is_told_in_messages_bytes_and_memory() {
     let nowhere = run(&["simulate", "commit", "--ranks", "3", "--dir", "no/such/folder"]);
     assert!(nowhere.code == Some(2) && nowhere.err.contains("no/such/folder"), "{}", nowhere.err);
 }
+
+/// The results of a command by their rule.
+fn by_rule(what: &str, more: &[&str]) -> impl Fn(&str) -> Value + use<> {
+    let text = good(&[&["simulate", what, "--json"], more].concat());
+    let document: Value = serde_json::from_str(&text).unwrap();
+    let results = document["results"].as_array().unwrap().clone();
+    move |rule| results.iter().find(|result| result["rule"] == rule).unwrap().clone()
+}
+
+#[test]
+fn the_papers_patches_move_less_by_our_rule_and_are_as_even() {
+    let rule = by_rule("patches", &[]);
+    let (greedy, paper, ours) = (rule("greedy"), rule("paper"), rule("ours"));
+    assert_eq!((&ours["patches"], &ours["ranks"]), (&15_625.into(), &4096.into()));
+    assert_eq!(greedy["most_patches"], 8);
+    assert_eq!((&paper["least_patches"], &paper["most_patches"]), (&3.into(), &4.into()));
+    assert_eq!((&ours["least_patches"], &ours["most_patches"]), (&3.into(), &4.into()));
+    assert!((number(&greedy, "moved_share") - 0.407).abs() < 0.001);
+    assert!(number(&ours, "moved_share") < 0.8 * number(&paper, "moved_share"));
+}
+
+#[test]
+fn our_files_are_as_like_as_can_be_and_none_is_idle() {
+    for sizes in ["even", "flame", "random"] {
+        let rule = by_rule("files", &[sizes, "--patches", "64k", "--files", "512"]);
+        let (paper, ours, best) = (rule("paper"), rule("ours"), rule("optimal"));
+        let over = |result: &Value| number(result, "largest_over_mean");
+        assert!(over(&ours) <= 1.02 * over(&best) && over(&ours) <= over(&paper), "{ours}");
+        assert_eq!(ours["idle_files"], 0);
+        assert!(number(&ours, "memory_bytes") * 10.0 < number(&paper, "memory_bytes"), "{ours}");
+    }
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused_with_its_number() {
+    let wrong = run(&["simulate", "patches", "--ranks", "1M", "--block", "1000"]);
+    assert_eq!(wrong.code, Some(2));
+    assert!(wrong.err.contains("patches; up to 16777216"), "{}", wrong.err);
+    assert_eq!(run(&["simulate", "files", "--files", "0"]).code, Some(2));
+}

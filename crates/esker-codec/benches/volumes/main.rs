@@ -1,17 +1,19 @@
 //! All codecs on real volumes: ratio, speed, and the error that was reached.
 //!
 //! `cargo bench -p esker-codec --bench volumes [-- --json] [--only TEXT]… [--crop N]
-//! [--export DIR]`
+//! [--export DIR] [--patches]`
 //!
 //! The volumes are those of the shared test data, each encoded as one chunk; with `--crop N` only
 //! the middle of each, at most N long in every dimension. Speeds are MB of
 //! elements per second of this thread's CPU time where the system tells it, because the machine
 //! may be busy; the mean of some calls. The error is the largest, as a share of the bound (for filters
 //! without a bound, of the range), and PSNR is of the ordinary values. `--export` writes the
-//! volumes as raw little-endian numbers, for `compare/sz3.py`.
+//! volumes as raw little-endian numbers, for `compare/sz3.py`. `--patches` compares patches with chunks of the same
+//! lengths instead, all streams and their index counted; `--only` then names volumes of three dimensions.
 
 mod clock;
 mod data;
+mod patches;
 
 use clock::Clock;
 use data::Volume;
@@ -111,12 +113,45 @@ fn measure(volume: &Volume, text: &str, bound: Option<(f64, f64)>) -> Row {
     }
 }
 
+/// Patches beside chunks, ratios and MB of elements per second of CPU time.
+fn compare_patches(volume: &Volume) {
+    let elements = 4.0 * volume.values.len() as f64;
+    println!("\n{} {:?}\n", volume.name, volume.shape);
+    println!(
+        "| of range | stored as | ratio | level 1 and up, share of bytes | encode MB/s | decode | level 1 |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    for &share in &SHARES[..3] {
+        for row in patches::rows(volume, share) {
+            let per_second = |seconds: f64| elements / 1e6 / seconds;
+            let coarse = match row.coarse {
+                0 => ["-".to_string(), "-".to_string()],
+                bytes => [
+                    format!("{:.0} %", 100.0 * bytes as f64 / row.bytes as f64),
+                    format!("{:.0}", per_second(row.decode_coarse)),
+                ],
+            };
+            println!(
+                "| {share:e} | {} | {:.2} | {} | {:.0} | {:.0} | {} |",
+                row.name,
+                elements / row.bytes as f64,
+                coarse[0],
+                per_second(row.encode),
+                per_second(row.decode),
+                coarse[1],
+            );
+        }
+    }
+}
+
 fn main() {
     let (mut as_json, mut only, mut export, mut crop) = (false, Vec::new(), None, None);
+    let mut as_patches = false;
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--json" => as_json = true,
+            "--patches" => as_patches = true,
             "--only" => only.extend(arguments.next()),
             "--export" => export = arguments.next(),
             "--crop" => crop = arguments.next().and_then(|n| n.parse().ok()),
@@ -131,6 +166,12 @@ fn main() {
         let volume = &volume.crop(crop.unwrap_or(usize::MAX));
         if let Some(dir) = &export {
             volume.export(dir.as_ref()).expect("the volume is written");
+            continue;
+        }
+        if as_patches {
+            if only.is_empty() || only.iter().any(|part| volume.name.contains(part)) {
+                compare_patches(volume);
+            }
             continue;
         }
         let (low, high) = volume.range();

@@ -22,6 +22,7 @@ use crate::elements::Elements;
 use crate::error::Result;
 use crate::scratch::Tools;
 
+pub(crate) use pco::{pack as pco_pack, unpack as pco_unpack};
 pub(crate) use zstd::{compress as zstd_compress, decompress as zstd_decompress};
 
 /// A line of the table.

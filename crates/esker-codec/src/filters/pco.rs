@@ -36,14 +36,16 @@ impl Described for Pco {
     }
 }
 
-fn pack<T: Number>(numbers: &[T], level: usize, out: &mut Vec<u8>) -> Result<()> {
+/// Appends a pco file; for codecs that have numbers beside their own stream, too.
+pub(crate) fn pack<T: Number>(numbers: &[T], level: usize, out: &mut Vec<u8>) -> Result<()> {
     let config = ChunkConfig::default().with_compression_level(level).with_enable_8_bit(true);
     simple_compress_into(numbers, &config, out)
         .map(drop)
         .map_err(|error| CodecError::failed(NAME, error))
 }
 
-fn unpack<T: Number>(input: &[u8], numbers: &mut [T]) -> Result<()> {
+/// Fills `numbers` from a pco file.
+pub(crate) fn unpack<T: Number>(input: &[u8], numbers: &mut [T]) -> Result<()> {
     let damaged = |error| CodecError::damaged(NAME, error);
     let (file, mut left) = FileDecompressor::new(input).map_err(damaged)?;
     let (expected, mut done) = (numbers.len(), 0);

@@ -193,7 +193,7 @@ fn pack_reals<T: Real + Scalar>(
         };
         let packed = buffers.pack(&configs, &looser, shape, values, strain, out);
         buffers.specials = specials;
-        Ok(packed)
+        Ok(packed.is_some())
     })
 }
 
@@ -217,7 +217,7 @@ fn pack_integers<T: Scalar>(
             let spoilt = exact || fill.is_some_and(|fill| fill.same(x) || fill.same(y));
             if x.same(y) || !spoilt { 0.0 } else { f64::INFINITY }
         };
-        Ok(buffers.pack(&configs, &[], shape, elements.typed::<T>(), strain, out))
+        Ok(buffers.pack(&configs, &[], shape, elements.typed::<T>(), strain, out).is_some())
     })
 }
 
@@ -230,7 +230,7 @@ fn unpack_reals<T: Real + Scalar>(
     tools.with(|buffers: &mut Buffers, tools| {
         let mut reader = Reader::new(NAME, input);
         buffers.specials.read::<T>(&mut reader, elements.len(), tools)?;
-        buffers.unpack(&mut reader, fold(site.shape), elements.typed_mut::<T>())?;
+        buffers.unpack(&mut reader, fold(site.shape), elements.typed_mut::<T>(), |_| ())?;
         buffers.specials.restore(elements.typed_mut::<T>());
         Ok(())
     })
@@ -245,7 +245,7 @@ fn unpack_integers<T: Scalar>(
     tools.with(|buffers: &mut Buffers, _| {
         let mut reader = Reader::new(NAME, input);
         reader.count(0, "special values of integers")?;
-        buffers.unpack(&mut reader, fold(site.shape), elements.typed_mut::<T>())
+        buffers.unpack(&mut reader, fold(site.shape), elements.typed_mut::<T>(), |_| ())
     })
 }
 

@@ -138,10 +138,34 @@ impl Codes {
 
     /// Appends tables, extra bits and the coded tokens.
     pub(super) fn write(&mut self, contexts: usize, out: &mut Vec<u8>) {
-        self.extra.finish();
         let (map, counts) = cluster(&self.count(contexts));
         out.push(counts.len() as u8);
         out.extend_from_slice(&map);
+        self.write_coded(&map, &counts, out);
+    }
+
+    /// The same with a short map of up to 64 contexts, most of which are not in use.
+    pub(super) fn write_short(&mut self, contexts: usize, out: &mut Vec<u8>) {
+        let counts = self.count(contexts);
+        let used: Vec<usize> =
+            (0..contexts).filter(|&i| counts[i].iter().any(|&count| count > 0)).collect();
+        let (map, counts) = cluster(&counts);
+        out.push(counts.len() as u8);
+        if counts.len() > 1 {
+            put_varint(out, used.iter().fold(0u64, |mask, &context| mask | 1 << context));
+            let tables: Vec<u8> = used.iter().map(|&context| map[context]).collect();
+            if counts.len() > 16 {
+                out.extend_from_slice(&tables);
+            } else {
+                let pair = |pair: &[u8]| pair[0] | pair.get(1).copied().unwrap_or(0) << 4;
+                out.extend(tables.chunks(2).map(pair));
+            }
+        }
+        self.write_coded(&map, &counts, out);
+    }
+
+    fn write_coded(&mut self, map: &[u8], counts: &[Counts], out: &mut Vec<u8>) {
+        self.extra.finish();
         let tables: Vec<[u32; TOKENS]> = counts.iter().map(normalise).collect();
         for table in &tables {
             write_table(table, out);
@@ -355,9 +379,9 @@ struct Slot {
     above: u16,
 }
 
-/// Reads what [`Codes::write`] wrote.
+/// Reads what [`Codes::write`] or [`Codes::write_short`] wrote.
 pub(super) struct Decoder<'a> {
-    map: &'a [u8],
+    map: Vec<u8>,
     slots: Vec<Slot>,
     extra: BitReader<'a>,
     state: u64,
@@ -368,8 +392,32 @@ pub(super) struct Decoder<'a> {
 impl<'a> Decoder<'a> {
     pub(super) fn new(reader: &mut Reader<'a>, contexts: usize) -> Result<Decoder<'a>> {
         let tables = usize::from(reader.byte()?);
-        let map = reader.take(contexts)?;
-        if tables > contexts || map.iter().any(|&table| usize::from(table) >= tables.max(1)) {
+        let map = reader.take(contexts)?.to_vec();
+        Decoder::with_map(reader, tables, map)
+    }
+
+    pub(super) fn short(reader: &mut Reader<'a>, contexts: usize) -> Result<Decoder<'a>> {
+        let tables = usize::from(reader.byte()?);
+        let mut map = vec![0; contexts];
+        if tables > 1 {
+            let used = reader.varint()?;
+            if used >> (contexts - 1) > 1 {
+                return Err(reader.damaged(format!("there are more than {contexts} contexts")));
+            }
+            let count = used.count_ones() as usize;
+            let packed = reader.take(if tables > 16 { count } else { count.div_ceil(2) })?;
+            let used = (0..contexts).filter(|context| used >> context & 1 == 1);
+            for (i, context) in used.enumerate() {
+                map[context] =
+                    if tables > 16 { packed[i] } else { packed[i / 2] >> (i % 2 * 4) & 0xF };
+            }
+        }
+        Decoder::with_map(reader, tables, map)
+    }
+
+    fn with_map(reader: &mut Reader<'a>, tables: usize, map: Vec<u8>) -> Result<Decoder<'a>> {
+        if tables > map.len() || map.iter().any(|&table| usize::from(table) >= tables.max(1)) {
+            let contexts = map.len();
             return Err(
                 reader.damaged(format!("there are {tables} tables for {contexts} contexts"))
             );

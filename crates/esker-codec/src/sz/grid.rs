@@ -7,7 +7,7 @@
 //! it can be interpolated along any of them, or along several at once.
 
 use crate::fold::Folded;
-use crate::real::Real;
+use crate::real::Number;
 
 /// A neighbour: how far away in memory, and with what weight.
 pub(super) type Tap = (isize, f64);
@@ -117,6 +117,8 @@ impl Grid {
 /// contexts of later points) are wanted.
 pub(super) trait Visit<T> {
     fn level(&mut self, level: usize);
+    /// From here on indices count from this element.
+    fn begin(&mut self, _element: usize) {}
     fn point(&mut self, index: usize, predicted: f64, context: usize) -> (T, u8);
     /// Whether to stop early: the stored codes are damaged.
     fn failed(&self) -> bool {
@@ -138,10 +140,12 @@ fn context(sizes: u32) -> usize {
     (4 + (exponent as usize - 2) * 2 + (sizes >> (exponent - 1) & 1) as usize).min(CONTEXTS - 1)
 }
 
-/// Goes through all points. `rules[level.min(3) - 1][group]` predicts a group.
-pub(super) fn walk<T: Real>(
+/// Goes through all points. Levels have rules and contexts of their own up to `bands`, the last of which serves all
+/// above: `rules[level.min(bands) - 1][group]` predicts a group.
+pub(super) fn walk<T: Number>(
     grid: &Grid,
     rules: &[[Rule; GROUPS]; BANDS],
+    bands: usize,
     values: &mut [T],
     sizes: &mut [u8],
     visit: &mut impl Visit<T>,
@@ -154,14 +158,61 @@ pub(super) fn walk<T: Real>(
         sizes[0] = size;
     }
     for level in (1..=levels).rev() {
-        let step = 1 << (level - 1);
-        let band = level.min(BANDS) - 1;
+        let band = level.min(bands) - 1;
         visit.level(level);
-        for group in ORDER.into_iter().filter(|&group| grid.has(group, step)) {
-            let group = Group { grid, group, step, rule: &rules[band][group], band };
-            group.walk(values, sizes, visit);
-            if visit.failed() {
-                return;
+        walk_level(grid, &rules[band], 1 << (level - 1), band, values, sizes, visit);
+        if visit.failed() {
+            return;
+        }
+    }
+}
+
+/// Goes through the points whose coordinates are multiples of `step`, but not all of twice of it: those are known.
+pub(super) fn walk_level<T: Number>(
+    grid: &Grid,
+    rules: &[Rule; GROUPS],
+    step: usize,
+    band: usize,
+    values: &mut [T],
+    sizes: &mut [u8],
+    visit: &mut impl Visit<T>,
+) {
+    for group in ORDER.into_iter().filter(|&group| grid.has(group, step)) {
+        let group = Group { grid, group, step, rule: &rules[group], band };
+        group.walk(values, sizes, visit);
+        if visit.failed() {
+            return;
+        }
+    }
+}
+
+/// Goes through the points whose coordinates are all even; `guess` predicts each from what is there.
+pub(super) fn walk_even<T: Number>(
+    grid: &Grid,
+    values: &mut [T],
+    sizes: &mut [u8],
+    guess: impl Fn(usize, T) -> f64,
+    visit: &mut impl Visit<T>,
+) {
+    let even = |dim: usize| (0..grid.len[dim]).step_by(2);
+    for a in even(0) {
+        for b in even(1) {
+            for c in even(2) {
+                let base = a * grid.stride[0] + b * grid.stride[1] + c * grid.stride[2];
+                let mut last = 0u8;
+                for d in even(3) {
+                    let index = base + d;
+                    let above = if c > 0 { sizes[index - 2 * grid.stride[2]] } else { last };
+                    let around = 3 * (u32::from(last) + u32::from(above));
+                    let guess = guess(index, values[index]);
+                    let (value, size) = visit.point(index, guess, CONTEXTS + context(around));
+                    values[index] = value;
+                    sizes[index] = size;
+                    last = size;
+                }
+                if visit.failed() {
+                    return;
+                }
             }
         }
     }
@@ -199,7 +250,7 @@ impl Group<'_> {
         }
     }
 
-    fn walk<T: Real>(&self, values: &mut [T], sizes: &mut [u8], visit: &mut impl Visit<T>) {
+    fn walk<T: Number>(&self, values: &mut [T], sizes: &mut [u8], visit: &mut impl Visit<T>) {
         let (grid, step) = (self.grid, self.step);
         let mut taps: Vec<Tap> = Vec::with_capacity(16);
         let in_row = self.group >> 3 & 1 == 1;
@@ -260,7 +311,7 @@ struct Segment {
 
 impl Segment {
     #[inline(always)]
-    fn run<T: Real>(
+    fn run<T: Number>(
         &self,
         taps: impl AsRef<[Tap]>,
         values: &mut [T],

@@ -3,7 +3,7 @@
 use super::grid::{BANDS, GROUPS, Grid, ORDER, Rule};
 use crate::error::Result;
 use crate::reader::Reader;
-use crate::real::Real;
+use crate::real::Number;
 use crate::special::Specials;
 
 /// One rule for each band of levels and each group.
@@ -16,11 +16,17 @@ pub(super) fn even() -> Rules {
     std::array::from_fn(|_| std::array::from_fn(|group| Rule::even(group, true)))
 }
 
-/// The rules that predict these values best when their errors are cut to `bound`.
-pub(super) fn choose<T: Real>(grid: &Grid, values: &[T], specials: &Specials, bound: f64) -> Rules {
+/// The rules that predict these values best when their errors are cut to `bound`; beyond `bands` the even ones.
+pub(super) fn choose<T: Number>(
+    grid: &Grid,
+    bands: usize,
+    values: &[T],
+    specials: &Specials,
+    bound: f64,
+) -> Rules {
     let mut rules = even();
     let mut sample = Vec::with_capacity(SAMPLE);
-    for (band, rules) in rules.iter_mut().enumerate() {
+    for (band, rules) in rules.iter_mut().enumerate().take(bands) {
         let step = 1 << band;
         for group in ORDER.into_iter().filter(|&group| grid.has(group, step)) {
             collect(grid, values, specials, group, step, &mut sample);
@@ -35,7 +41,7 @@ pub(super) fn choose<T: Real>(grid: &Grid, values: &[T], specials: &Specials, bo
 /// The errors of linear and cubic interpolation in each dimension, at one point.
 type Errors = [[f64; 2]; 4];
 
-fn collect<T: Real>(
+fn collect<T: Number>(
     grid: &Grid,
     values: &[T],
     specials: &Specials,
@@ -129,9 +135,9 @@ fn best(group: usize, sample: &[Errors], bound: f64) -> Option<Rule> {
     priced.filter(|(price, _)| price.is_finite()).min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, r)| r)
 }
 
-/// A byte for two or four neighbours, and the shares where there is a choice.
-pub(super) fn write(rules: &Rules, grid: &Grid, out: &mut Vec<u8>) {
-    for (band, rules) in rules.iter().enumerate() {
+/// For each of the bands a byte for two or four neighbours, and the shares where there is a choice.
+pub(super) fn write(rules: &Rules, bands: usize, grid: &Grid, out: &mut Vec<u8>) {
+    for (band, rules) in rules.iter().enumerate().take(bands) {
         for group in ORDER.into_iter().filter(|&group| grid.has(group, 1 << band)) {
             out.push(rules[group].cubic.into());
             if group.count_ones() > 1 {
@@ -142,9 +148,9 @@ pub(super) fn write(rules: &Rules, grid: &Grid, out: &mut Vec<u8>) {
     }
 }
 
-pub(super) fn read(reader: &mut Reader<'_>, grid: &Grid) -> Result<Rules> {
+pub(super) fn read(reader: &mut Reader<'_>, bands: usize, grid: &Grid) -> Result<Rules> {
     let mut rules = even();
-    for (band, rules) in rules.iter_mut().enumerate() {
+    for (band, rules) in rules.iter_mut().enumerate().take(bands) {
         for group in ORDER.into_iter().filter(|&group| grid.has(group, 1 << band)) {
             let rule = &mut rules[group];
             rule.cubic = reader.byte()? != 0;

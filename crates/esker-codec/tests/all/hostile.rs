@@ -2,7 +2,7 @@
 //! allocation beyond what the chunk justifies.
 
 use crate::common::{LOSSLESS, LOSSY, pipeline};
-use esker_codec::{Chunk, FilterMask, Scratch};
+use esker_codec::{Bound, Chunk, Coarse, FilterMask, Packing, Patches, Scratch};
 use esker_format::ExternalType;
 use esker_testkit::memory;
 use esker_testkit::random::Random;
@@ -148,4 +148,67 @@ fn a_bomb_is_refused_without_being_inflated() {
             assert!(largest < 1 << 20, "{text}: an allocation of {largest} bytes");
         }
     }
+}
+
+#[test]
+fn mutated_patches_are_errors_or_elements() {
+    let rounds =
+        std::env::var("ESKER_FUZZ_ROUNDS").ok().and_then(|n| n.parse().ok()).unwrap_or(100);
+    let mut random = Random(0x51ED_270B_9E37_79B9);
+    let mut scratch = Scratch::new();
+    let shapes: [&[usize]; 4] = [&[700], &[20, 35], &[5, 7, 4, 5], &[3, 3, 3, 5, 6]];
+    let (mut refused, mut passed) = (0, 0);
+    for coarse in [Coarse::Sample, Coarse::Mean, Coarse::Spline] {
+        for packing in [Packing::Small, Packing::Fast] {
+            for ty in [ExternalType::Float, ExternalType::Double, ExternalType::Short] {
+                let layers = if ty == ExternalType::Float { 3 } else { 1 };
+                let patches = Patches::new(3)
+                    .coarse(coarse)
+                    .packing(packing)
+                    .bound(Bound::Absolute(0.01))
+                    .layers(layers);
+                for shape in shapes {
+                    let chunk = Chunk::new(ty, shape);
+                    let bytes = elements(ty, shape.iter().product());
+                    let mut stored = Vec::new();
+                    let infos = patches
+                        .encode(&chunk, &[], None, &bytes, &mut stored, &mut scratch)
+                        .expect("good");
+                    let mut streams = Vec::new();
+                    for info in &infos {
+                        let rest = stored.split_off(info.bytes);
+                        streams.push(std::mem::replace(&mut stored, rest));
+                    }
+                    let mut out = vec![0; bytes.len()];
+                    let mut damage = || {
+                        for _ in 0..rounds {
+                            let mut bad = streams.clone();
+                            for _ in 0..1 + random.below(2) {
+                                let which = random.below(bad.len());
+                                match random.below(12) {
+                                    0 => bad.swap(which, 0),
+                                    1 => bad[which].clear(),
+                                    _ if bad[which].is_empty() => bad[which].push(7),
+                                    _ => mutate(&mut random, &mut bad[which]),
+                                }
+                            }
+                            let bad: Vec<&[u8]> = bad.iter().map(Vec::as_slice).collect();
+                            let layer = layers - 1;
+                            match patches.decode(&chunk, 0, layer, &bad, &mut out, &mut scratch) {
+                                Ok(()) => passed += 1,
+                                Err(_) => refused += 1,
+                            }
+                        }
+                    };
+                    let ((), largest) = memory::largest(&mut damage);
+                    assert!(largest < 2 << 20, "{coarse:?} {ty}: an allocation of {largest} bytes");
+                    let good: Vec<&[u8]> = streams.iter().map(Vec::as_slice).collect();
+                    patches
+                        .decode(&chunk, 0, layers - 1, &good, &mut out, &mut scratch)
+                        .expect("good");
+                }
+            }
+        }
+    }
+    println!("{refused} refused, {passed} decoded to something");
 }

@@ -7,6 +7,7 @@ mod definitions;
 mod golden;
 mod hostile;
 mod numcodecs;
+mod patches;
 mod round_trips;
 mod second_decoder;
 mod straight;

@@ -1,5 +1,5 @@
-//! Owners of chunks, messages of an [`Exchange`], merged [`Definitions`], what a [`commit`](fn@commit) takes, what is left of blocks by [`Merging`] and what
-//! a [`StagedRun`] costs, for as many ranks as one likes, in one process.
+//! Owners of chunks, messages of an [`Exchange`], merged [`Definitions`], what a [`commit`](fn@commit) takes, what is left of blocks by [`Merging`], what
+//! a [`StagedRun`] costs, and [`Blocks`] of patches and [`Cuts`] into files, for as many ranks as one likes, in one process.
 //!
 //! Owner policies are pure functions of who has how much of a chunk ([`esker::owners`]), so their
 //! balance and their cost can be seen without ranks and without files. A [`Workload`] tells chunk after
@@ -19,8 +19,10 @@
 mod commit;
 mod definitions;
 mod exchange;
+mod files;
 mod map;
 mod merge;
+mod patches;
 mod pattern;
 mod stage;
 
@@ -32,8 +34,10 @@ use esker::owners::{Assigner, LargestWriter, first_of_home};
 pub use commit::{Cost, Stage, commit};
 pub use definitions::{Definitions, Merged, Road, Sharing};
 pub use exchange::{Counted, Exchange, Sent, Share};
+pub use files::{CutBy, Cuts, Sizes};
 pub use map::{MapError, Maps};
 pub use merge::{MergeError, MergedBlocks, Merging, Reduced, grid_for};
+pub use patches::{Blocks, Deal, Dealt};
 pub use pattern::{Pattern, Setting, Visit, Workload};
 pub use stage::{MOST_UNITS, Speeds, StageError, StagedRun, Traffic};
 

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use esker::owners::DEFAULT_WEIGHT;
 use esker_tools::simulate::{
-    Homes, MOST_RANKS, MapError, Maps, Outcome, Pattern, Rule, Setting, Workload, simulate,
+    Homes, MapError, Maps, Outcome, Pattern, Rule, Setting, Workload, simulate,
 };
 use serde_json::{Value, json};
 
+use super::ranks;
 use crate::arguments::size;
 use crate::failure::{Ended, Failure, Outcome as End};
 use crate::terminal::quantity::grouped;
@@ -76,12 +77,6 @@ pub(super) struct Arguments {
 fn pattern(name: &str) -> Result<Pattern, String> {
     let names: Vec<&str> = Pattern::ALL.iter().map(|pattern| pattern.name()).collect();
     Pattern::from_name(name).ok_or_else(|| format!("the patterns are {}", names.join(", ")))
-}
-
-fn ranks(text: &str) -> Result<u32, String> {
-    let ranks = size(text).ok().and_then(|ranks| u32::try_from(ranks).ok());
-    let ranks = ranks.filter(|ranks| (1..=MOST_RANKS).contains(ranks));
-    ranks.ok_or_else(|| format!("write a number from 1 to {MOST_RANKS}, as 64, 4k or 1M"))
 }
 
 fn weight(text: &str) -> Result<f64, String> {
@@ -213,7 +208,7 @@ fn row(pattern: &str, rule: Rule, outcome: &Outcome) -> [String; 9] {
 }
 
 /// A time of three digits or so.
-fn time(time: Duration) -> String {
+pub(super) fn time(time: Duration) -> String {
     match time.as_secs_f64() {
         s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
         s if s < 1.0 => format!("{:.0} ms", s * 1e3),
