@@ -309,6 +309,23 @@ pub enum Error {
     #[error("{}", sentence(.0))]
     Unchecked(ConvertError),
 
+    /// A message of another rank arrived damaged.
+    #[error(
+        "{}: a message of {bytes} bytes from rank {from} to rank {to} arrived damaged: {why}",
+        shown_path(path), why = sentence(why))]
+    Message {
+        /// The file.
+        path: PathBuf,
+        /// Who sent it.
+        from: usize,
+        /// Who got it.
+        to: usize,
+        /// Its length.
+        bytes: u64,
+        /// What it was about, and what does not match.
+        why: String,
+    },
+
     /// A message of another rank that makes no sense.
     #[error("a message of another rank cannot be understood: do all ranks run the same Esker?")]
     Garbled,

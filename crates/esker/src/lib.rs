@@ -100,6 +100,7 @@ mod learning;
 mod lists;
 mod log;
 pub mod long;
+mod mail;
 mod memory;
 mod merge;
 mod merging;
@@ -162,7 +163,7 @@ pub use esker_format::{
     SchemaError, Values, VarId, Variable, Version, values,
 };
 pub use graphs::Graphs;
-pub use hints::{Automatic, ChunkRefs, Hints, Layout};
+pub use hints::{Automatic, Checksums, ChunkRefs, Hints, Layout};
 pub use io_thread::IoThread;
 pub use journal::{
     clear_journal, finish_redefinition, journal_path, read_journal, remove_journal, replace_header,

@@ -22,6 +22,7 @@ mod log_reads;
 mod log_sections;
 mod long_reads;
 mod many;
+mod messages;
 mod model;
 mod mpi;
 mod names;
