@@ -309,6 +309,25 @@ pub enum Error {
     #[error("{}", sentence(.0))]
     Unchecked(ConvertError),
 
+    /// The values in the caller's memory are not those of the caller's checksum.
+    #[error(
+        "{}: variable \"{var}\", {selection}: the caller's crc32c is {expected:#010x}, but {what} {found:#010x}",
+        shown_path(path), var = sentence(var))]
+    Checksum {
+        /// The file.
+        path: PathBuf,
+        /// The variable.
+        var: String,
+        /// The selection, in words.
+        selection: String,
+        /// What the caller said.
+        expected: u32,
+        /// What the memory has.
+        found: u32,
+        /// Whether it was to be written, or has been read.
+        what: &'static str,
+    },
+
     /// A message of another rank arrived damaged.
     #[error(
         "{}: a message of {bytes} bytes from rank {from} to rank {to} arrived damaged: {why}",

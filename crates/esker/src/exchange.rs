@@ -229,21 +229,7 @@ pub(crate) fn read<S: Source>(
         }
         report.phases.convert += clock.elapsed();
         let asked = deliver(mail, &*units, packets, report)?;
-        let (mut answers, mut refused) = (Vec::with_capacity(asked.len()), Vec::new());
-        for (rank, message) in &asked {
-            match message {
-                Ok(message) => answers.push(Answer::to(*rank, message).ok_or(Error::Garbled)?),
-                Err(damaged) => {
-                    match damaged.is_loss() {
-                        // Whoever has asked is not known, and waits for an answer.
-                        true => refused = (0..mail.comm.size()).collect(),
-                        false => refused.push(*rank),
-                    }
-                    units.fail(trouble(mail, &*units, damaged, round));
-                }
-            }
-        }
-        refused.retain(|rank| answers.iter().all(|answer| answer.rank != *rank));
+        let (mut answers, refused) = understood(mail, units, &asked, round)?;
         for answer in answers.iter().filter(|_| S::BY_RUNS) {
             answer.combs().for_each(|comb| units.want(&comb));
         }
@@ -278,6 +264,31 @@ pub(crate) fn read<S: Source>(
         Sending::wait_all(sends)?;
     }
     Ok(())
+}
+
+/// What other ranks have asked for, and who gets no answer because a question was damaged.
+fn understood<'m>(
+    mail: Mail<'_>,
+    units: &mut impl Units,
+    asked: &'m Came,
+    round: u64,
+) -> Result<(Vec<Answer<'m>>, Vec<usize>)> {
+    let (mut answers, mut refused) = (Vec::with_capacity(asked.len()), Vec::new());
+    for (rank, message) in asked {
+        match message {
+            Ok(message) => answers.push(Answer::to(*rank, message).ok_or(Error::Garbled)?),
+            Err(damaged) => {
+                match damaged.is_loss() {
+                    // Whoever has asked is not known, and waits for an answer.
+                    true => refused = (0..mail.comm.size()).collect(),
+                    false => refused.push(*rank),
+                }
+                units.fail(trouble(mail, units, damaged, round));
+            }
+        }
+    }
+    refused.retain(|rank| answers.iter().all(|answer| answer.rank != *rank));
+    Ok((answers, refused))
 }
 
 /// The error for a damaged message about units of this rank.
@@ -540,7 +551,7 @@ impl<'m> Answer<'m> {
             return Err(Error::Garbled);
         }
         report.copied += self.pieces.len() as u64;
-        Ok((!self.pieces.is_empty()).then(|| (self.rank, self.pieces)))
+        Ok((!self.pieces.is_empty()).then_some((self.rank, self.pieces)))
     }
 }
 

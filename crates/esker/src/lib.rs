@@ -66,6 +66,7 @@ mod amending;
 mod base;
 mod bounded;
 mod burst;
+mod caller;
 mod canonical;
 mod chunked;
 mod comb;
@@ -145,6 +146,7 @@ pub use access::Outcomes;
 pub use base::{classic_of, read_header_noting};
 pub use bounded::CacheUse;
 pub use burst::{RecoverOptions, Recovery, recover};
+pub use caller::crc32c;
 pub use chunked::policy as owners;
 pub use chunked::{ChunkFault, ChunkFaultKind, Chunking, StoredChunk, TableBlock};
 
@@ -174,9 +176,9 @@ pub use message::LONGEST_MESSAGE;
 pub use options::{CreateOptions, FillMode, OpenOptions};
 pub use pending::Pending;
 pub use recovery::{
-    ContainerFacts, ContainerRecoverOptions, ContainerRecovery, Examination, FaultKind, LogFault,
-    LostVersion, RecoveredLog, SessionFacts, Superseded, TornTail, container_facts,
-    container_header, examine, is_container, recover_container,
+    AllExamined, ContainerFacts, ContainerRecoverOptions, ContainerRecovery, Examination,
+    FaultKind, LogFault, LostVersion, RecoveredLog, SessionFacts, Superseded, TornTail,
+    container_facts, container_header, examine, examine_all, is_container, recover_container,
 };
 pub use removal::remove_dataset;
 pub use report::{Phases, Report, Road, Strategy};

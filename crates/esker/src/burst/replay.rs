@@ -432,6 +432,7 @@ impl Replaying<'_> {
             space: Space::File,
             epoch: self.ground.epoch,
             range: RangeReport::default(),
+            expected: None,
         })
     }
 

@@ -28,13 +28,14 @@ impl Counting {
         comm: Arc<dyn Communicator>,
         store: Arc<MemoryStore>,
         chunks: bool,
-        node_memory: &str,
+        (node_memory, checksums): (&str, &str),
     ) -> Counting {
         let me = comm.rank() as u64;
         let counted = Counted::new(comm);
         let traffic = counted.traffic();
         let mut hints = Hints::default();
         hints.set("esker_node_memory", node_memory);
+        hints.set("esker_checksums", checksums);
         let options = CreateOptions::new().comm(Arc::new(counted)).store(store).hints(hints);
         let mut def = Dataset::create(Path::new("/run/counted.nc"), options).unwrap();
         let t = def.add_dim("t", DimLen::Unlimited).unwrap();
@@ -77,9 +78,13 @@ impl Counting {
 /// The second time that each is written, when what is agreed on once is known: ordinary, chunked, and a new
 /// record of a chunked one, whose table has room for it.
 fn counted(chunks: bool, node_memory: &'static str) -> Vec<(u64, u64)> {
+    counted_with(chunks, (node_memory, "all"))
+}
+
+fn counted_with(chunks: bool, hints: (&'static str, &'static str)) -> Vec<(u64, u64)> {
     let store = Arc::new(MemoryStore::default());
     let all = on_ranks(RANKS, move |comm| {
-        let mut counting = Counting::new(comm, store.clone(), chunks, node_memory);
+        let mut counting = Counting::new(comm, store.clone(), chunks, hints);
         let vars = counting.vars.len();
         for var in 0..vars {
             counting.calls(var, (var == 2).then_some(0));
@@ -108,18 +113,21 @@ fn windows_in_node_memory_cost_no_collective_call() {
 
 #[test]
 fn a_chunked_variable_is_agreed_on_in_the_same_reduction() {
-    let calls = counted(true, "disable");
-    let (write, read) = calls[1];
-    assert!(write <= 6 && read <= 4, "{calls:?}");
-    let (write, read) = calls[2];
-    assert!(write <= 9 && read <= 4, "{calls:?}");
+    // With checksums all agree, before anybody acts, that nobody's list of who has which chunk was damaged.
+    for (checksums, more) in [("none", 0), ("all", 1)] {
+        let calls = counted_with(true, ("disable", checksums));
+        let (write, read) = calls[1];
+        assert!(write <= 6 + more && read <= 4 + more, "{calls:?}");
+        let (write, read) = calls[2];
+        assert!(write <= 9 + more && read <= 4 + more, "{calls:?}");
+    }
 }
 
 #[test]
 fn a_wait_with_everything_in_it_makes_one_reduction_more_than_the_layouts_need() {
     let store = Arc::new(MemoryStore::default());
     on_ranks(RANKS, move |comm| {
-        let mut counting = Counting::new(comm, store.clone(), true, "disable");
+        let mut counting = Counting::new(comm, store.clone(), true, ("disable", "none"));
         for var in 0..3 {
             counting.calls(var, (var == 2).then_some(0));
         }

@@ -15,6 +15,7 @@ mod definitions;
 mod examples;
 mod failures;
 mod hostile;
+mod integrity;
 mod kill;
 mod killed_ranks;
 mod lists;
