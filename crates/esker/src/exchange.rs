@@ -16,7 +16,7 @@ use esker_comm::{CommError, Communicator, Message, Sending, Tag};
 
 use crate::comb::Comb;
 use crate::error::{Error, Result};
-use crate::mail::{Came, Damaged, Mail, SUM};
+use crate::mail::{Damaged, Mail, Opened, SUM};
 use crate::notes::Notes;
 use crate::plan::{Overlap, Plan, Sweep};
 use crate::report::Report;
@@ -36,6 +36,9 @@ pub(crate) struct Unit {
     /// Bytes that this rank has of it, as far as that is known.
     pub(crate) bytes: u64,
 }
+
+/// Messages of other ranks, in the order of ranks.
+pub(crate) type Came = Vec<(usize, Message)>;
 
 /// What an exchange must know of units.
 pub(crate) trait Units {
@@ -82,9 +85,9 @@ pub(crate) trait Sink: Units {
         with: &mut With<'_, '_>,
     ) -> Result<()>;
 
-    /// What other ranks have of this rank's units of a round, in the order of ranks. Gives back the messages
-    /// that nobody needs any more. Collective.
-    fn put(&mut self, round: u64, came: Vec<Message>, report: &mut Report) -> Result<Vec<Message>>;
+    /// What other ranks have of this rank's units of a round, in the order of ranks, and whose it is. Gives back the
+    /// messages that nobody needs any more. Collective.
+    fn put(&mut self, round: u64, came: Came, report: &mut Report) -> Result<Vec<Message>>;
 }
 
 /// What the values of a write come from, and what is said of them.
@@ -169,14 +172,14 @@ pub(crate) fn write<S: Sink>(
         let waited = with.report.phases.exchange - waited;
         with.report.phases.convert += clock.elapsed().saturating_sub(waited);
         let arrived = deliver(mail, &*units, packets, with.report)?;
-        let mut came = Vec::with_capacity(arrived.len());
-        for (_, message) in arrived {
+        let mut came = Came::with_capacity(arrived.len());
+        for (from, message) in arrived {
             match message {
-                Ok(message) => came.push(message),
+                Ok(message) => came.push((from, message)),
                 Err(damaged) => units.fail(trouble(mail, &*units, &damaged, round)),
             }
         }
-        let arrived: u64 = came.iter().map(|message| message.len() as u64).sum();
+        let arrived: u64 = came.iter().map(|(_, message)| message.len() as u64).sum();
         let memory = held + arrived + units.memory() + sweep.memory();
         with.report.peak_memory = with.report.peak_memory.max(memory);
         let others = list.iter().filter(|unit| !units.reaches(unit, me)).count();
@@ -270,7 +273,7 @@ pub(crate) fn read<S: Source>(
 fn understood<'m>(
     mail: Mail<'_>,
     units: &mut impl Units,
-    asked: &'m Came,
+    asked: &'m Opened,
     round: u64,
 ) -> Result<(Vec<Answer<'m>>, Vec<usize>)> {
     let (mut answers, mut refused) = (Vec::with_capacity(asked.len()), Vec::new());
@@ -587,7 +590,7 @@ fn deliver(
     units: &impl Units,
     packets: BTreeMap<usize, Packet>,
     report: &mut Report,
-) -> Result<Came> {
+) -> Result<Opened> {
     if mail.comm.size() == 1 || units.all_reached() {
         return Ok(Vec::new());
     }

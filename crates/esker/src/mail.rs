@@ -55,8 +55,8 @@ impl Damaged {
     }
 }
 
-/// Messages that came, and from whom.
-pub(crate) type Came = Vec<(usize, Result<Message, Damaged>)>;
+/// Messages that came, and from whom, as far as they are what was sent.
+pub(crate) type Opened = Vec<(usize, Result<Message, Damaged>)>;
 
 impl<'c> Mail<'c> {
     pub(crate) fn new(comm: &'c dyn Communicator, path: &'c Path, checked: bool) -> Mail<'c> {
@@ -111,7 +111,7 @@ impl<'c> Mail<'c> {
         &self,
         messages: Vec<(usize, Message)>,
         report: &mut Report,
-    ) -> Result<Came> {
+    ) -> Result<Opened> {
         report.messages += messages.len() as u64;
         report.message_bytes +=
             messages.iter().map(|(_, message)| message.len() as u64).sum::<u64>();
