@@ -92,7 +92,7 @@ fn a_flipped_bit_in_any_file_is_an_error_of_the_versions_that_have_it() {
     for file in &files {
         let bits = 8 * memory.bytes(file).unwrap().len() as u64;
         // The first and the last byte, and some between.
-        let those = (0..8).chain(bits - 8..bits).chain((0..24).map(|_| dice.below_u64(bits)));
+        let those = (0..8).chain(bits - 8..bits).chain((0..150).map(|_| dice.below_u64(bits)));
         for bit in those.collect::<Vec<u64>>() {
             flip(&memory, file, bit);
             flips += 1;
