@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::checks::check_rank;
 use crate::{
-    CommError, Communicator, CommunicatorExt, Message, NoNodeMemory, NodeMemory, Receiving,
-    ReduceOp, Reduction, Result, Sending, Source, Stages, Tag,
+    Communicator, CommunicatorExt, Message, NoNodeMemory, NodeMemory, Receiving, ReduceOp,
+    Reduction, Result, Sending, Source, Stages, Tag,
 };
 
 /// A communicator whose [sparse exchanges](Communicator::sparse_exchange) send one message for each pair of nodes, not of
@@ -17,6 +17,9 @@ use crate::{
 /// message for a courier there, who hands them out. With P ranks on each of N nodes a rank sends at most P messages within
 /// its node, twice, and N / P to others, where it would have sent N × P. Letters pass through more hands, so it is worth it
 /// where they are many and short. Everything else is as it was; communicators that are made from it do not gather.
+///
+/// Where a letter goes has a checksum of its own on the way; what it says is its sender's business. When one cannot be handed
+/// out, everyone who may be whom it was for gets [`LOST`](Self::LOST) from the rank that had packed it.
 ///
 /// ```
 /// use esker_comm::{ByNode, Communicator, Message, ThreadWorld};
@@ -38,6 +41,9 @@ pub struct ByNode {
 }
 
 impl ByNode {
+    /// What stands for letters that were lost on the way. Shorter than any message with a checksum, and not empty.
+    pub const LOST: [u8; 1] = [0];
+
     /// The same ranks, whose letters are gathered. Collective.
     pub fn new(inner: Arc<dyn Communicator>) -> Result<ByNode> {
         let node = inner.split_by_node()?;
@@ -52,18 +58,30 @@ impl ByNode {
         self.nodes.ranks.len()
     }
 
-    /// Packs letters and sends them through one of the communicators; gives those that came.
-    fn pass(&self, through: &dyn Communicator, letters: Letters) -> Result<Vec<Letter>> {
+    /// Packs letters and sends them through one of the communicators; gives those that came, and whose packages came
+    /// damaged, by its rank of that communicator.
+    fn pass(
+        &self,
+        through: &dyn Communicator,
+        letters: Letters,
+    ) -> Result<(Vec<Letter>, Vec<usize>)> {
         let mut packages: BTreeMap<usize, Vec<u8>> = BTreeMap::new();
         for (to, letter) in letters {
             letter.pack(packages.entry(to).or_default());
         }
         let packages = packages.into_iter().map(|(to, package)| (to, Message::from(package)));
-        let mut came = Vec::new();
-        for (_, package) in through.sparse_exchange(packages.collect())? {
-            Letter::unpack(package.into_shared(), &mut came)?;
+        let (mut came, mut damaged) = (Vec::new(), Vec::new());
+        for (from, package) in through.sparse_exchange(packages.collect())? {
+            if !Letter::unpack(package.into_shared(), self.size(), &mut came) {
+                damaged.push(from);
+            }
         }
-        Ok(came)
+        Ok((came, damaged))
+    }
+
+    /// The number among all of a rank of this node.
+    fn of_this_node(&self, place: usize) -> usize {
+        self.nodes.courier(self.here, place)
     }
 }
 
@@ -78,37 +96,59 @@ struct Letter {
     message: Message,
 }
 
-/// Bytes in front of each letter in a package: from, to, length.
-const HEAD: usize = 24;
+/// Bytes in front of each letter in a package: from, to, length, and the crc32c of these.
+const HEAD: usize = 28;
 
 impl Letter {
+    /// Stands for the letters that a rank had packed and nobody can hand out.
+    fn lost(from: usize, to: usize) -> Letter {
+        Letter { from, to, message: Message::from(ByNode::LOST.to_vec()) }
+    }
+
     fn pack(&self, package: &mut Vec<u8>) {
         package.reserve(HEAD + self.message.len());
+        let begin = package.len();
         for number in [self.from, self.to, self.message.len()] {
             package.extend_from_slice(&(number as u64).to_le_bytes());
         }
+        let sum = crc32c::crc32c(&package[begin..]);
+        package.extend_from_slice(&sum.to_le_bytes());
         package.extend_from_slice(&self.message);
     }
 
-    /// Takes the letters out of a package, whose bytes they share.
-    fn unpack(package: Message, letters: &mut Vec<Letter>) -> Result<()> {
+    /// Takes the letters out of a package, whose bytes they share; false if it is damaged somewhere, and what is behind that
+    /// place lost.
+    fn unpack(package: Message, ranks: usize, letters: &mut Vec<Letter>) -> bool {
         let mut at = 0;
         while at < package.len() {
-            let number = |n: usize| {
-                let bytes = package.get(at + 8 * n..)?.first_chunk::<8>()?;
-                usize::try_from(u64::from_le_bytes(*bytes)).ok()
+            let Some(Head { from, to, len }) = package.get(at..).and_then(Head::read) else {
+                return false;
             };
-            let (from, to, len) = (number(0), number(1), number(2));
-            let end = len.and_then(|len| (at + HEAD).checked_add(len));
-            let end = end.filter(|end| *end <= package.len());
-            let (Some(from), Some(to), Some(end)) = (from, to, end) else {
-                let reason = format!("a package of {} bytes is broken off at {at}", package.len());
-                return Err(CommError::BadArgument { operation: "sparse_exchange", reason });
-            };
+            let end = (at + HEAD).checked_add(len).filter(|end| *end <= package.len());
+            let Some(end) = end.filter(|_| from < ranks && to < ranks) else { return false };
             letters.push(Letter { from, to, message: package.slice(at + HEAD..end) });
             at = end;
         }
-        Ok(())
+        true
+    }
+}
+
+/// What is said in front of a letter.
+struct Head {
+    from: usize,
+    to: usize,
+    len: usize,
+}
+
+impl Head {
+    fn read(bytes: &[u8]) -> Option<Head> {
+        let (numbers, sum) = bytes.get(..HEAD)?.split_last_chunk::<4>()?;
+        if crc32c::crc32c(numbers) != u32::from_le_bytes(*sum) {
+            return None;
+        }
+        let (numbers, _) = numbers.as_chunks::<8>();
+        let number = |n: usize| usize::try_from(u64::from_le_bytes(*numbers.get(n)?)).ok();
+        Some(Head { from: number(0)?, to: number(1)?, len: number(2)? })
     }
 }
 
@@ -188,14 +228,27 @@ impl Communicator for ByNode {
             }
         }
         // To the couriers of this node, to those of the other nodes, to the ranks there.
-        let gathered = self.pass(&*self.node, away)?;
+        let (mut gathered, damaged) = self.pass(&*self.node, away)?;
+        for place in damaged {
+            // They may have been for anybody.
+            let from = self.of_this_node(place);
+            gathered.extend((0..self.size()).map(|to| Letter::lost(from, to)));
+        }
         let there = |letter: Letter| {
             let node = self.nodes.of(letter.to);
             (self.nodes.courier(node, self.here), letter)
         };
-        let came = self.pass(&*self.inner, gathered.into_iter().map(there).collect())?;
+        let (mut came, damaged) =
+            self.pass(&*self.inner, gathered.into_iter().map(there).collect())?;
+        for from in damaged {
+            let here = (0..self.node.size()).map(|place| self.of_this_node(place));
+            came.extend(here.map(|to| Letter::lost(from, to)));
+        }
         here.extend(came.into_iter().map(|letter| (self.nodes.place(letter.to), letter)));
-        let mut letters = self.pass(&*self.node, here)?;
+        let (mut letters, damaged) = self.pass(&*self.node, here)?;
+        letters.extend(
+            damaged.into_iter().map(|place| Letter::lost(self.of_this_node(place), self.rank())),
+        );
         // Those of one rank have gone the same way, in their order.
         letters.sort_by_key(|letter| letter.from);
         Ok(letters.into_iter().map(|letter| (letter.from, letter.message)).collect())
@@ -350,22 +403,29 @@ mod tests {
     }
 
     #[test]
-    fn packages_that_are_broken_off_are_an_error() {
+    fn what_is_broken_off_or_damaged_is_told_and_nobody_else_gets_it() {
         let letter = Letter { from: 1, to: 2, message: Message::from(vec![7; 5]) };
         let mut package = Vec::new();
         letter.pack(&mut package);
+        let one = package.len();
         letter.pack(&mut package);
         let read = |bytes: &[u8]| {
             let mut letters = Vec::new();
-            Letter::unpack(Message::from(bytes.to_vec()).into_shared(), &mut letters)
-                .map(|()| letters)
+            let whole =
+                Letter::unpack(Message::from(bytes.to_vec()).into_shared(), 3, &mut letters);
+            (whole, letters)
         };
-        assert_eq!(read(&package).unwrap().len(), 2);
-        for len in (1..package.len()).filter(|len| *len != package.len() / 2) {
-            assert!(read(&package[..len]).is_err(), "{len}");
+        assert_eq!((read(&package).0, read(&package).1.len()), (true, 2));
+        for len in (1..package.len()).filter(|len| *len != one) {
+            assert!(!read(&package[..len]).0, "{len}");
         }
-        let mut huge = package.clone();
-        huge[16..24].fill(0xff);
-        assert!(read(&huge).is_err());
+        for bit in 0..8 * HEAD {
+            let mut flipped = package.clone();
+            flipped[one + bit / 8] ^= 1 << (bit % 8);
+            let (whole, letters) = read(&flipped);
+            assert_eq!((whole, letters.len()), (false, 1), "bit {bit}");
+        }
+        // A rank that is not there.
+        assert!(!Letter::unpack(Message::from(package).into_shared(), 2, &mut Vec::new()));
     }
 }

@@ -59,6 +59,17 @@ impl Message {
         }
     }
 
+    /// Its first `len` bytes, without a copy.
+    pub fn truncated(mut self, len: usize) -> Self {
+        match &mut self.0 {
+            Bytes::Owned(bytes) => bytes.truncate(len),
+            Bytes::Shared { range, .. } => {
+                range.end = range.end.min(range.start.saturating_add(len))
+            }
+        }
+        self
+    }
+
     /// The bytes as a vector; copied only if others share the buffer or this is a part of it.
     pub fn into_vec(self) -> Vec<u8> {
         match self.0 {
@@ -170,6 +181,18 @@ mod tests {
         let message = Message::from(vec![1, 2, 3]).into_shared();
         assert_eq!(message.slice(2..9)[..], [3]);
         assert!(message.slice(5..9).is_empty());
+    }
+
+    #[test]
+    fn the_first_bytes_are_had_without_a_copy() {
+        for message in
+            [Message::from(vec![1, 2, 3, 4]), Message::from(vec![1, 2, 3, 4]).into_shared()]
+        {
+            let address = message.as_ptr();
+            let first = message.truncated(3);
+            assert_eq!((&first[..], first.as_ptr()), (&[1, 2, 3][..], address));
+            assert_eq!(first.truncated(9)[..], [1, 2, 3]);
+        }
     }
 
     #[test]

@@ -31,8 +31,11 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
         | Error::StoredGraph { .. }
         | Error::Container { .. } => ours(py, "FormatError", sentence),
         Error::Conflict { .. } => ours(py, "Conflict", sentence),
+        Error::Checksum { .. } => ours(py, "ChecksumError", sentence),
         Error::OtherRank { .. } => ours(py, "RankError", sentence),
-        Error::Comm(_) | Error::Garbled => PyRuntimeError::new_err(sentence),
+        Error::Comm(_) | Error::Garbled | Error::Message { .. } => {
+            PyRuntimeError::new_err(sentence)
+        }
         _ => PyValueError::new_err(sentence),
     }
 }

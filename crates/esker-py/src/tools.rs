@@ -12,12 +12,14 @@ use esker_tools::copy::{ChunkOptions, CopyOptions, DimRange};
 use esker_tools::refs::{self as referring, Form, Location, RefsOptions};
 use esker_tools::replay::{self as replaying, ReplayError, ReplayOptions};
 use esker_tools::{Progress, Unseen};
+use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyFileExistsError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{copy_exception, exception, refs_exception};
 use crate::handle::{layout_named, version_named};
+use crate::memory::Lent;
 
 /// A range of a dimension: name, start, stop, step.
 type Range = (String, Option<i64>, Option<i64>, Option<i64>);
@@ -188,6 +190,13 @@ pub(crate) fn refs(
 }
 
 /// What is wrong with a file: a list of (severity, code, offset, object, sentence), and its version.
+/// The crc32c of bytes, one behind the other.
+#[pyfunction]
+pub(crate) fn crc32c(py: Python<'_>, values: &Bound<'_, PyUntypedArray>) -> PyResult<u32> {
+    let lent = Lent::dense(values, false)?;
+    Ok(py.detach(|| esker::crc32c(lent.bytes(&lent.whole()).0)))
+}
+
 #[pyfunction]
 #[allow(clippy::type_complexity)]
 pub(crate) fn check(

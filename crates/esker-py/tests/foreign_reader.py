@@ -276,7 +276,7 @@ class Entry:
     little: bool
     filtered: bool
     payload: tuple[int, int]  # place and length in the data log
-    sums: list[int]
+    sums: list[int] | None
     epoch: int
 
 
@@ -375,7 +375,7 @@ def entries(name, data, begin):
         variable = epoch = record = first = 0
         while frame:
             flags = frame.byte()
-            if flags >> 6:
+            if flags >> 7:
                 raise Unknown(f"{frame.name}: an entry with flags {flags:#x}")
             variable += frame.zigzag()
             epoch += frame.zigzag()
@@ -389,7 +389,7 @@ def entries(name, data, begin):
             else:
                 number = new - frame.number()
             size = frame.number()
-            sums = [frame.fixed(4) for _ in range(-(-size // PIECE))]
+            sums = None if flags & 64 else [frame.fixed(4) for _ in range(-(-size // PIECE))]
             records = range(record, record + count * step, step)
             width, little, filtered = 1 << (flags & 3), bool(flags & 4), bool(flags & 32)
             entry = Entry(variable, records, first, number, width, little, filtered, (at, size), sums, epoch)
@@ -649,7 +649,8 @@ class Version:
             payload = data[at : at + size]
             where = f"{self.container.path}, {name}, payload at {at}"
             pieces = [payload[begin : begin + PIECE] for begin in range(0, size, PIECE)]
-            if len(payload) != size or [crc(piece) for piece in pieces] != entry.sums:
+            sums = entry.sums and [crc(piece) for piece in pieces]
+            if len(payload) != size or sums != entry.sums:
                 raise Damaged(f"{where}: its checksum is another")
             elements = len(entry.records) * len(places)
             if entry.filtered:

@@ -433,7 +433,8 @@ fn mutants(form: Form, what: Option<Structure>, seed: u64) -> Vec<Outcome> {
                 _ => look(&life, &shared, folder, allowed, together),
             };
             // A check may say what it likes, but it comes back.
-            let options = CheckOptions { store: shared.clone(), read_data: true };
+            let options =
+                CheckOptions { store: shared.clone(), read_data: true, ..CheckOptions::default() };
             let _ = check(form.path(folder), &options, &mut Unseen);
             verdict
         }));

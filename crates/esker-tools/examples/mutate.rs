@@ -51,7 +51,7 @@ fn now() -> u64 {
 
 fn check_and_mend(store: &MemoryStore, bytes: &[u8]) {
     let store = Arc::new(store.clone());
-    let options = CheckOptions { store: store.clone(), read_data: true };
+    let options = CheckOptions { store: store.clone(), read_data: true, ..CheckOptions::default() };
     let (report, used) = memory::peak(|| check(exercise::NAME, &options, &mut Unseen));
     assert!(used <= exercise::allowance(bytes.len()), "check: {used} bytes for {}", bytes.len());
     let report = report.unwrap();

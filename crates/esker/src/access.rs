@@ -380,7 +380,11 @@ impl Dataset {
     }
 
     /// A blocking collective call: a queue of one, or of none where queueing it failed.
-    fn all_together(&mut self, queue: &mut Requests<'_>, queued: Result<()>) -> Result<()> {
+    pub(crate) fn all_together(
+        &mut self,
+        queue: &mut Requests<'_>,
+        queued: Result<()>,
+    ) -> Result<()> {
         let mut requests = std::mem::take(&mut queue.queue);
         self.move_together(&mut requests, queued)?;
         first_error(self.outcomes(requests))
@@ -485,6 +489,7 @@ impl Dataset {
 
     /// The way of an independent wait.
     fn move_alone(&mut self, requests: &mut Vec<Request<'_>>) -> Result<()> {
+        self.require_all_expected(requests)?;
         let Dataset { ground, layout, .. } = self;
         // Of several ranks none can do so alone.
         if ground.base.comm.size() == 1 {
@@ -511,6 +516,7 @@ impl Dataset {
 
     /// The road of a collective call. `ready` is this rank's own outcome so far.
     fn move_together(&mut self, requests: &mut Vec<Request<'_>>, ready: Result<()>) -> Result<()> {
+        let ready = ready.and_then(|()| self.require_all_expected(requests));
         let Dataset { ground, layout, .. } = self;
         layout.mend(ground)?;
         let ready = ready.and_then(|()| ground.require_current(requests));
@@ -526,7 +532,10 @@ impl Dataset {
             .into_iter()
             .map(|request| {
                 let outcome = if request.range.all_fit() {
-                    Ok(())
+                    match request.direction {
+                        Direction::Get => self.require_expected(&request),
+                        Direction::Put => Ok(()),
+                    }
                 } else {
                     let var = self.ground.name(request.var);
                     let path = self.ground.base.path.clone();

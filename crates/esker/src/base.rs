@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::hints::{Automatic, Hints, Switch};
 use crate::journal::{journal_path, read_journal};
 use crate::layout::Room;
+use crate::mail::Mail;
 use crate::message::NextMessage;
 use crate::options::FillMode;
 use crate::rest::Rest;
@@ -113,6 +114,11 @@ impl Base {
                     .to_string(),
             );
         }
+    }
+
+    /// How ranks send each other what belongs to the dataset.
+    pub(crate) fn mail(&self) -> Mail<'_> {
+        Mail::new(&*self.comm, &self.path, self.hints.checksums.of_transfers())
     }
 
     /// Whether this is the rank that acts for all.

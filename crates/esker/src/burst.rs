@@ -117,6 +117,7 @@ impl Burst {
         let index = Index::new(base.hints.index_memory as usize);
         let view = View::new(base.path.clone(), Some(file.clone()), index, header.clone());
         let anchors = chunked.iter().flat_map(|chunked| chunked.anchors()).collect();
+        let view = view.comparing(base.hints.checksums.of_stored());
         view.change().leave_out(anchors);
         view.change().under_records = self.records;
         self.view = Some(Arc::new(view));

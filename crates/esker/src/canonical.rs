@@ -100,7 +100,8 @@ impl Layout for Canonical {
             let windows = Windows::new(&summary, hints, 1);
             let comm = &*ground.base.comm;
             let cut = Cut { comm, hints, windows, machine: ground.machine()? };
-            let exchange = InWindows { cut, file, met: None };
+            let (mail, header) = (ground.base.mail(), &ground.header);
+            let exchange = InWindows { cut, mail, file, header, met: None };
             exchange.write(&plan, puts, &mut ground.buffers, report)?;
         } else {
             report.write_strategy = Strategy::Direct;
@@ -328,7 +329,8 @@ impl Ground {
         let aggregators = strategy::aggregators(ranks, machine, hints);
         let windows = Windows::new(together, hints, aggregators as u64);
         let cut = Cut { comm, hints, windows, machine };
-        Ok(InWindows { cut, file, met: None })
+        let (mail, header) = (self.base.mail(), &self.header);
+        Ok(InWindows { cut, mail, file, header, met: None })
     }
 }
 

@@ -3,21 +3,22 @@
 //! Only asked where runs are long and therefore few: each rank sends its runs to the ranks that
 //! judge a part of the range each.
 
-use esker_comm::{Communicator, CommunicatorExt, Message};
+use esker_comm::{CommunicatorExt, Message};
 
 use esker_format::runs::Run;
 
 use crate::error::{Error, Result};
+use crate::mail::Mail;
 use crate::plan::{Overlap, Plan};
 use crate::wire::{self, Packet, RunList};
 
 /// Whether two ranks have a byte in common of the range `first..end` of all plans. Collective.
 pub(crate) fn ranks_meet(
-    comm: &dyn Communicator,
+    mail: Mail<'_>,
     plan: &Plan<'_>,
     (first, end): (u64, u64),
 ) -> Result<bool> {
-    let ranks = comm.size() as u64;
+    let ranks = mail.comm.size() as u64;
     let part = (end - first).div_ceil(ranks).max(1);
     let mut sweep = plan.sweep();
     let mut messages = Vec::new();
@@ -33,11 +34,25 @@ pub(crate) fn ranks_meet(
         }
         let mut packet = Packet::default();
         packet.ask(start, list);
-        messages.push((judge as usize, Message::from(packet.finish())));
+        messages.push((judge as usize, packet.finish()));
     }
+    let came = mail.swap_all(messages, "it was about what ranks are going to write")?;
+    let met = came.and_then(|came| is_met(&came));
+    // One reduction where all is well.
+    match mail.comm.max_u64(met.as_ref().map_or(FAILED, |met| u64::from(*met)))? {
+        FAILED => mail.agree(met),
+        any => Ok(any > 0),
+    }
+}
+
+/// What a rank says that could not look.
+const FAILED: u64 = 2;
+
+/// Whether any of the runs of several ranks overlap.
+fn is_met(came: &[(usize, Message)]) -> Result<bool> {
     let mut all: Vec<Run> = Vec::new();
-    for (_, message) in comm.sparse_exchange(messages)? {
-        for section in wire::sections(&message) {
+    for (_, message) in came {
+        for section in wire::sections(message) {
             let (start, place) = section.ok_or(Error::Garbled)?;
             let (runs, _) = wire::open(&message[place], start).ok_or(Error::Garbled)?;
             all.extend(runs.runs());
@@ -45,6 +60,5 @@ pub(crate) fn ranks_meet(
     }
     all.sort_unstable_by_key(|run| run.offset);
     // One rank's runs do not overlap, so that an overlap is between two.
-    let met = all.windows(2).any(|w| w[0].end() > w[1].offset);
-    Ok(comm.any(met)?)
+    Ok(all.windows(2).any(|w| w[0].end() > w[1].offset))
 }

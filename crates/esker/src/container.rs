@@ -256,7 +256,8 @@ impl Container {
 
     fn new(base: &Base, header: &Header, version: u64, edition: Option<Arc<Edition>>) -> Container {
         let index = Index::new(base.hints.index_memory as usize);
-        let view = Arc::new(View::new(base.path.clone(), None, index, header.clone()));
+        let view = View::new(base.path.clone(), None, index, header.clone());
+        let view = Arc::new(view.comparing(base.hints.checksums.of_stored()));
         let pool = ReadPool::new(base.store.clone(), OPEN_FILES);
         Container {
             version,
@@ -478,7 +479,8 @@ impl Container {
         let text = format!("lane {lane} of {lanes} in blocks of {META_BLOCK} and {DATA_BLOCK}");
         let head = Head { identity: session.identity, rank, ranks, text }.encode();
         meta.write_at(0, &head)?;
-        Ok(LogWriter::new(meta, data, head.len() as u64, base.hints.cache / 2).in_sections())
+        let writer = LogWriter::new(meta, data, head.len() as u64, base.hints.cache / 2);
+        Ok(writer.with_checksums(base.hints.checksums.of_stored()).in_sections())
     }
 
     /// Appends to this rank's log. Only after [`Container::start`].

@@ -309,6 +309,42 @@ pub enum Error {
     #[error("{}", sentence(.0))]
     Unchecked(ConvertError),
 
+    /// The values in the caller's memory are not those of the caller's checksum.
+    #[error(
+        "{}: variable \"{var}\", {selection}: the caller's crc32c is {expected:#010x}, but {what} {found:#010x}",
+        shown_path(path), var = sentence(var))]
+    Checksum {
+        /// The file.
+        path: PathBuf,
+        /// The variable.
+        var: String,
+        /// The selection, in words.
+        selection: String,
+        /// What the caller said.
+        expected: u32,
+        /// What the memory has.
+        found: u32,
+        /// Whether it was to be written, or has been read.
+        what: &'static str,
+    },
+
+    /// A message of another rank arrived damaged.
+    #[error(
+        "{}: a message of {bytes} bytes from rank {from} to rank {to} arrived damaged: {why}",
+        shown_path(path), why = sentence(why))]
+    Message {
+        /// The file.
+        path: PathBuf,
+        /// Who sent it.
+        from: usize,
+        /// Who got it.
+        to: usize,
+        /// Its length.
+        bytes: u64,
+        /// What it was about, and what does not match.
+        why: String,
+    },
+
     /// A message of another rank that makes no sense.
     #[error("a message of another rank cannot be understood: do all ranks run the same Esker?")]
     Garbled,

@@ -4,17 +4,19 @@
 //! gets the pieces of all ranks and does something with the whole. What units there are, who owns them, and what owners
 //! do is what [`Units`] says; everything that ranks send to each other is written here, once.
 //!
-//! Every function here is collective. A failure of the store does not stop a rank from taking part in the rounds that
-//! are left (the others would wait for it for ever); the units remember it, and it becomes everyone's at the end.
+//! Every function here is collective. A failure of the store, or a message that arrives damaged, does not stop a rank from
+//! taking part in the rounds that are left (the others would wait for it for ever); the units remember it, and it becomes
+//! everyone's at the end.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use esker_comm::{Communicator, Message, Sending, Tag};
+use esker_comm::{CommError, Communicator, Message, Sending, Tag};
 
 use crate::comb::Comb;
 use crate::error::{Error, Result};
+use crate::mail::{Damaged, Mail, Opened, SUM};
 use crate::notes::Notes;
 use crate::plan::{Overlap, Plan, Sweep};
 use crate::report::Report;
@@ -59,6 +61,12 @@ pub(crate) trait Units {
 
     /// The units of a round that this rank may have something of, by address. Begins the round.
     fn of_round(&mut self, round: u64) -> Vec<Unit>;
+
+    /// Where a unit is, or all that this rank owns in a round: for errors.
+    fn place(&self, round: u64, unit: Option<&Unit>) -> String;
+
+    /// A message was damaged: nothing of this rank's is written any more, and it ends with this error if it has no other.
+    fn fail(&mut self, error: Error);
 
     /// Bytes that it holds.
     fn memory(&self) -> u64 {
@@ -123,15 +131,15 @@ pub(crate) struct Got<'g> {
 
 /// Sends every rank's pieces to the owners of their units. `pool` has memory for messages, from call to call.
 pub(crate) fn write<S: Sink>(
-    comm: &dyn Communicator,
+    mail: Mail<'_>,
     plan: &Plan<'_>,
     units: &mut S,
     pool: &mut Vec<Vec<u8>>,
     with: &mut With<'_, '_>,
 ) -> Result<()> {
-    let me = comm.rank();
+    let me = mail.comm.rank();
     let mut sweep = plan.sweep();
-    while let Some(round) = units.next_round(comm, &sweep)? {
+    while let Some(round) = units.next_round(mail.comm, &sweep)? {
         if !S::ASCEND {
             sweep = plan.sweep();
         }
@@ -163,7 +171,14 @@ pub(crate) fn write<S: Sink>(
         let held: u64 = packets.values().map(|packet| packet.len() as u64).sum();
         let waited = with.report.phases.exchange - waited;
         with.report.phases.convert += clock.elapsed().saturating_sub(waited);
-        let came = deliver(comm, &*units, packets, with.report)?;
+        let arrived = deliver(mail, &*units, packets, with.report)?;
+        let mut came = Came::with_capacity(arrived.len());
+        for (from, message) in arrived {
+            match message {
+                Ok(message) => came.push((from, message)),
+                Err(damaged) => units.fail(trouble(mail, &*units, &damaged, round)),
+            }
+        }
         let arrived: u64 = came.iter().map(|(_, message)| message.len() as u64).sum();
         let memory = held + arrived + units.memory() + sweep.memory();
         with.report.peak_memory = with.report.peak_memory.max(memory);
@@ -179,15 +194,15 @@ pub(crate) fn write<S: Sink>(
 
 /// Gets every rank's pieces from the owners of their units.
 pub(crate) fn read<S: Source>(
-    comm: &dyn Communicator,
+    mail: Mail<'_>,
     plan: &Plan<'_>,
     units: &mut S,
     requests: &mut [Request<'_>],
     report: &mut Report,
 ) -> Result<()> {
-    let me = comm.rank();
+    let me = mail.comm.rank();
     let mut sweep = plan.sweep();
-    while let Some(round) = units.next_round(comm, &sweep)? {
+    while let Some(round) = units.next_round(mail.comm, &sweep)? {
         if !S::ASCEND {
             sweep = plan.sweep();
         }
@@ -216,21 +231,19 @@ pub(crate) fn read<S: Source>(
             away.push(Wanted { unit, list: kept.then(|| taken.into_owned()), whole });
         }
         report.phases.convert += clock.elapsed();
-        let asked = deliver(comm, &*units, packets, report)?;
-        let mut answers = Vec::with_capacity(asked.len());
-        for (rank, message) in &asked {
-            answers.push(Answer::to(*rank, message).ok_or(Error::Garbled)?);
-        }
+        let asked = deliver(mail, &*units, packets, report)?;
+        let (mut answers, refused) = understood(mail, units, &asked, round)?;
         for answer in answers.iter().filter(|_| S::BY_RUNS) {
             answer.combs().for_each(|comb| units.want(&comb));
         }
         let lists = own.iter().chain(&away).map(Wanted::memory).sum::<u64>()
-            + asked.iter().map(|(_, message)| message.len() as u64).sum::<u64>();
+            + answers.iter().map(Answer::memory).sum::<u64>();
         let mut sends = Vec::new();
         let (mut next, mut again) = (own.iter().peekable(), plan.sweep());
         units.get(round, report, &mut |got, report| {
+            let mut sums = BTreeMap::new();
             for answer in &mut answers {
-                answer.take_out(comm, got, &mut sends, report)?;
+                answer.take_out(mail, got, &mut sums, &mut sends, report)?;
             }
             let (mut here, end) = (got.iter(), got.last().map_or(0, |unit| unit.end));
             while let Some(wanted) = next.next_if(|wanted| wanted.unit.start < end) {
@@ -246,31 +259,82 @@ pub(crate) fn read<S: Source>(
         })?;
         let memory = units.memory() + lists + sweep.memory() + again.memory();
         report.peak_memory = report.peak_memory.max(memory);
-        let replies = answer_all(comm, answers, &mut sends, report)?;
-        collect(comm, &away, replies, plan, requests, report)?;
+        let replies = answer_all(mail, answers, &refused, &mut sends, report)?;
+        for damaged in collect(mail, &away, replies, plan, requests, report)? {
+            let unit = away.iter().map(|wanted| &wanted.unit).find(|u| u.owner == damaged.from);
+            units.fail(mail.error(&damaged, &about(&units.place(round, unit))));
+        }
         Sending::wait_all(sends)?;
     }
     Ok(())
 }
 
-/// Sends the pieces that others have asked for. Gives what this rank has asked for, by owner, where everyone's go together.
+/// What other ranks have asked for, and who gets no answer because a question was damaged.
+fn understood<'m>(
+    mail: Mail<'_>,
+    units: &mut impl Units,
+    asked: &'m Opened,
+    round: u64,
+) -> Result<(Vec<Answer<'m>>, Vec<usize>)> {
+    let (mut answers, mut refused) = (Vec::with_capacity(asked.len()), Vec::new());
+    for (rank, message) in asked {
+        match message {
+            Ok(message) => answers.push(Answer::to(*rank, message).ok_or(Error::Garbled)?),
+            Err(damaged) => {
+                match damaged.is_loss() {
+                    // Whoever has asked is not known, and waits for an answer.
+                    true => refused = (0..mail.comm.size()).collect(),
+                    false => refused.push(*rank),
+                }
+                units.fail(trouble(mail, units, damaged, round));
+            }
+        }
+    }
+    refused.retain(|rank| answers.iter().all(|answer| answer.rank != *rank));
+    Ok((answers, refused))
+}
+
+/// The error for a damaged message about units of this rank.
+fn trouble(mail: Mail<'_>, units: &impl Units, damaged: &Damaged, round: u64) -> Error {
+    mail.error(damaged, &about(&units.place(round, None)))
+}
+
+fn about(place: &str) -> String {
+    format!("it was about {place}")
+}
+
+/// What came from each owner, where everyone's answers go together.
+type Replies = BTreeMap<usize, Result<Message, Damaged>>;
+
+/// Sends the pieces that others have asked for, and nothing to those whose questions were damaged. Gives what this rank has
+/// asked for, by owner, where everyone's go together.
 fn answer_all(
-    comm: &dyn Communicator,
+    mail: Mail<'_>,
     answers: Vec<Answer<'_>>,
+    refused: &[usize],
     sends: &mut Vec<Sending>,
     report: &mut Report,
-) -> Result<Option<BTreeMap<usize, Message>>> {
-    let mut replies = Vec::new();
+) -> Result<Option<Replies>> {
+    let mut replies: Vec<_> = refused.iter().map(|rank| (*rank, Message::empty())).collect();
     for answer in answers {
-        replies.extend(answer.reply(report)?);
+        let reply = answer.reply(report)?;
+        replies.extend(reply.map(|(rank, pieces)| (rank, mail.seal(pieces))));
     }
-    if comm.gathers_by_node() {
-        return Ok(Some(swap(comm, replies, report)?.into_iter().collect()));
+    if !mail.comm.gathers_by_node() {
+        for (rank, reply) in replies {
+            send(mail.comm, rank, reply, sends, report)?;
+        }
+        return Ok(None);
     }
-    for (rank, reply) in replies {
-        send(comm, rank, reply, sends, report)?;
+    let mut came = Replies::new();
+    for (rank, reply) in mail.swap(replies, report)? {
+        // Of two, one says that something was lost.
+        match came.get(&rank) {
+            Some(Err(_)) => {}
+            _ => drop(came.insert(rank, reply)),
+        }
     }
-    Ok(None)
+    Ok(Some(came))
 }
 
 /// What this rank wants of a unit.
@@ -296,24 +360,41 @@ impl Wanted {
 }
 
 /// Takes the wanted pieces out of what the owners send: of each the whole units in their order, then the pieces of
-/// the others together.
+/// the others together. Gives what was damaged.
 fn collect(
-    comm: &dyn Communicator,
+    mail: Mail<'_>,
     away: &[Wanted],
-    mut replies: Option<BTreeMap<usize, Message>>,
+    mut replies: Option<Replies>,
     plan: &Plan<'_>,
     requests: &mut [Request<'_>],
     report: &mut Report,
-) -> Result<()> {
+) -> Result<Vec<Damaged>> {
     let mut sweep = plan.sweep();
     let mut pieces: BTreeMap<usize, Vec<&Taken<'_>>> = BTreeMap::new();
+    let mut damages: Vec<Damaged> = Vec::new();
+    let refuses = |damages: &[Damaged], owner: usize| {
+        damages.iter().any(|damaged| damaged.from == owner && damaged.is_refusal())
+    };
+    for (owner, reply) in replies.iter().flatten() {
+        let asked = away.iter().any(|wanted| wanted.unit.owner == *owner);
+        damages.extend(reply.as_ref().err().filter(|_| asked));
+    }
     for wanted in away {
         let Unit { owner, start, end, .. } = wanted.unit;
+        if refuses(&damages, owner) {
+            continue;
+        }
         if let (false, Some(list)) = (wanted.whole, &wanted.list) {
             pieces.entry(owner).or_default().push(list);
             continue;
         }
-        let bytes = receive(comm, owner, end - start, report)?;
+        let bytes = match receive_whole(mail, owner, end - start, report)? {
+            Ok(bytes) => bytes,
+            Err(damaged) => {
+                damages.push(damaged);
+                continue;
+            }
+        };
         let clock = Instant::now();
         let taken = wanted.taken(&mut sweep);
         taken.take_out(start, &bytes, requests)?;
@@ -321,10 +402,32 @@ fn collect(
         report.phases.convert += clock.elapsed();
     }
     for (owner, lists) in pieces {
-        let total = lists.iter().map(|taken| taken.union_len()).sum();
+        if refuses(&damages, owner) {
+            continue;
+        }
+        let total: u64 = lists.iter().map(|taken| taken.union_len()).sum();
         let reply = match &mut replies {
-            Some(replies) => replies.remove(&owner).ok_or(Error::Garbled)?,
-            None => receive(comm, owner, total, report)?,
+            Some(replies) => match replies.remove(&owner) {
+                Some(reply) => reply,
+                None => {
+                    damages.push(Damaged::lost(owner));
+                    continue;
+                }
+            },
+            None => {
+                let sum = if mail.checked { SUM as u64 } else { 0 };
+                let received = receive(mail, owner, total + sum, report)?;
+                received.and_then(|message| mail.open(owner, message))
+            }
+        };
+        let reply = match (reply, &replies) {
+            (Ok(reply), _) => reply,
+            // These are known.
+            (Err(_), Some(_)) => continue,
+            (Err(damaged), None) => {
+                damages.push(damaged);
+                continue;
+            }
         };
         let clock = Instant::now();
         let mut rest = &reply[..];
@@ -337,19 +440,39 @@ fn collect(
         }
         report.phases.convert += clock.elapsed();
     }
-    Ok(())
+    Ok(damages)
 }
 
+/// A unit as its owner sends it, in a message of its own, whose checksum comes behind it.
+fn receive_whole(
+    mail: Mail<'_>,
+    owner: usize,
+    bytes: u64,
+    report: &mut Report,
+) -> Result<Result<Message, Damaged>> {
+    let whole = match receive(mail, owner, bytes, report)? {
+        Ok(whole) if mail.checked => whole,
+        other => return Ok(other),
+    };
+    let sum = receive(mail, owner, SUM as u64, report)?;
+    Ok(sum.and_then(|sum| mail.compare(owner, whole, &sum)))
+}
+
+/// The next message of an owner, unless it refuses to answer.
 fn receive(
-    comm: &dyn Communicator,
+    mail: Mail<'_>,
     rank: usize,
     bytes: u64,
     report: &mut Report,
-) -> Result<Message> {
+) -> Result<Result<Message, Damaged>> {
     let clock = Instant::now();
-    let message = comm.irecv_sized(rank, REPLY, bytes as usize)?.wait()?.message;
+    let received = mail.comm.irecv_sized(rank, REPLY, bytes as usize)?.wait();
     report.phases.exchange += clock.elapsed();
-    Ok(message)
+    match received {
+        Ok(received) => Ok(Ok(received.message)),
+        Err(CommError::UnexpectedLength { found: 0, .. }) => Ok(Err(Damaged::refused(rank))),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// What another rank has asked for.
@@ -371,8 +494,13 @@ impl<'m> Answer<'m> {
             sections.push((address, message.get(place)?));
         }
         let answer = Answer { rank, sections, next: 0, pieces: Vec::new() };
-        let bytes = answer.combs().map(|comb| comb.bytes() as usize).sum();
-        Some(Answer { pieces: Vec::with_capacity(bytes), ..answer })
+        let bytes: usize = answer.combs().map(|comb| comb.bytes() as usize).sum();
+        Some(Answer { pieces: Vec::with_capacity(bytes + SUM), ..answer })
+    }
+
+    /// Bytes of what was asked.
+    fn memory(&self) -> u64 {
+        self.sections.iter().map(|(_, section)| section.len() as u64).sum()
     }
 
     fn combs(&self) -> impl Iterator<Item = Comb> + use<'m, '_> {
@@ -380,11 +508,12 @@ impl<'m> Answer<'m> {
         self.sections.iter().filter_map(open).flat_map(|(combs, _)| combs)
     }
 
-    /// Takes what is wanted out of these units.
+    /// Takes what is wanted out of these units. `sums` has the checksums of those that somebody gets whole.
     fn take_out(
         &mut self,
-        comm: &dyn Communicator,
+        mail: Mail<'_>,
         got: &[Got<'_>],
+        sums: &mut BTreeMap<u64, u32>,
         sends: &mut Vec<Sending>,
         report: &mut Report,
     ) -> Result<()> {
@@ -408,18 +537,24 @@ impl<'m> Answer<'m> {
                 // The asker gets bytes all the same, and the error at the end.
                 None => Message::from(vec![0; (unit.end - unit.start) as usize]),
             };
-            send(comm, self.rank, whole, sends, report)?;
+            let sum =
+                mail.checked.then(|| *sums.entry(*start).or_insert_with(|| crc32c::crc32c(&whole)));
+            send(mail.comm, self.rank, whole, sends, report)?;
+            if let Some(sum) = sum {
+                let sum = Message::from(sum.to_le_bytes().to_vec());
+                send(mail.comm, self.rank, sum, sends, report)?;
+            }
         }
         Ok(())
     }
 
     /// The pieces, if there are some, and who gets them.
-    fn reply(self, report: &mut Report) -> Result<Option<(usize, Message)>> {
+    fn reply(self, report: &mut Report) -> Result<Option<(usize, Vec<u8>)>> {
         if self.next < self.sections.len() {
             return Err(Error::Garbled);
         }
         report.copied += self.pieces.len() as u64;
-        Ok((!self.pieces.is_empty()).then(|| (self.rank, Message::from(self.pieces))))
+        Ok((!self.pieces.is_empty()).then_some((self.rank, self.pieces)))
     }
 }
 
@@ -451,30 +586,16 @@ fn send(
 
 /// Sends packets; gives what came. Collective.
 fn deliver(
-    comm: &dyn Communicator,
+    mail: Mail<'_>,
     units: &impl Units,
     packets: BTreeMap<usize, Packet>,
     report: &mut Report,
-) -> Result<Vec<(usize, Message)>> {
-    if comm.size() == 1 || units.all_reached() {
+) -> Result<Opened> {
+    if mail.comm.size() == 1 || units.all_reached() {
         return Ok(Vec::new());
     }
-    let messages = packets.into_iter().map(|(rank, packet)| (rank, Message::from(packet.finish())));
-    swap(comm, messages.collect(), report)
-}
-
-/// Sends messages to ranks that need not know of them; gives what came, in the order of ranks. Collective.
-fn swap(
-    comm: &dyn Communicator,
-    messages: Vec<(usize, Message)>,
-    report: &mut Report,
-) -> Result<Vec<(usize, Message)>> {
-    report.messages += messages.len() as u64;
-    report.message_bytes += messages.iter().map(|(_, message)| message.len() as u64).sum::<u64>();
-    let clock = Instant::now();
-    let came = comm.sparse_exchange(messages)?;
-    report.phases.exchange += clock.elapsed();
-    Ok(came)
+    let messages = packets.into_iter().map(|(rank, packet)| (rank, mail.seal(packet.finish())));
+    mail.swap(messages.collect(), report)
 }
 
 /// The runs of what was taken of the unit at `start`.

@@ -41,6 +41,32 @@ impl Switch {
     }
 }
 
+/// What has checksums. Journals, manifests and whatever else says where values are always has some.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Checksums {
+    /// Nothing.
+    None,
+    /// Messages between ranks.
+    Transfer,
+    /// Values that are stored, where their layout has room for checksums: they are written and compared.
+    Store,
+    /// Both.
+    #[default]
+    All,
+}
+
+impl Checksums {
+    /// Whether messages between ranks have some.
+    pub(crate) fn of_transfers(self) -> bool {
+        matches!(self, Checksums::Transfer | Checksums::All)
+    }
+
+    /// Whether those of stored values are written and compared.
+    pub(crate) fn of_stored(self) -> bool {
+        matches!(self, Checksums::Store | Checksums::All)
+    }
+}
+
 /// What a new dataset is on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Layout {
@@ -151,6 +177,8 @@ pub struct Hints {
     pub(crate) node_memory: u64,
     /// `esker_gather_nodes`: whether messages of a node's ranks to another node go as one; by default where ranks are many.
     pub(crate) gather_nodes: Automatic,
+    /// `esker_checksums`: what has checksums, and whose are compared.
+    pub(crate) checksums: Checksums,
     /// `striping_unit`: windows begin at multiples of this; by default of the file's own block
     /// (a stripe of Lustre, a page of a local disk).
     pub(crate) striping_unit: Option<u64>,
@@ -264,6 +292,7 @@ impl Default for Hints {
             aggregators_per_node: 0,
             node_memory: NODE_MEMORY,
             gather_nodes: Automatic::Automatic,
+            checksums: Checksums::All,
             striping_unit: None,
             striping_factor: None,
             file_striping: FileStriping::Auto,

@@ -66,6 +66,7 @@ mod amending;
 mod base;
 mod bounded;
 mod burst;
+mod caller;
 mod canonical;
 mod chunked;
 mod comb;
@@ -100,6 +101,7 @@ mod learning;
 mod lists;
 mod log;
 pub mod long;
+mod mail;
 mod memory;
 mod merge;
 mod merging;
@@ -145,6 +147,7 @@ pub use access::Outcomes;
 pub use base::{classic_of, read_header_noting};
 pub use bounded::CacheUse;
 pub use burst::{RecoverOptions, Recovery, recover};
+pub use caller::crc32c;
 pub use chunked::policy as owners;
 pub use chunked::{ChunkFault, ChunkFaultKind, Chunking, StoredChunk, TableBlock};
 
@@ -163,7 +166,7 @@ pub use esker_format::{
     SchemaError, Values, VarId, Variable, Version, values,
 };
 pub use graphs::Graphs;
-pub use hints::{Automatic, ChunkRefs, Hints, Layout};
+pub use hints::{Automatic, Checksums, ChunkRefs, Hints, Layout};
 pub use io_thread::IoThread;
 pub use journal::{
     clear_journal, finish_redefinition, journal_path, read_journal, remove_journal, replace_header,
@@ -174,9 +177,9 @@ pub use message::LONGEST_MESSAGE;
 pub use options::{CreateOptions, FillMode, OpenOptions};
 pub use pending::Pending;
 pub use recovery::{
-    ContainerFacts, ContainerRecoverOptions, ContainerRecovery, Examination, FaultKind, LogFault,
-    LostVersion, RecoveredLog, SessionFacts, Superseded, TornTail, container_facts,
-    container_header, examine, is_container, recover_container,
+    AllExamined, ContainerFacts, ContainerRecoverOptions, ContainerRecovery, Examination,
+    FaultKind, LogFault, LostVersion, RecoveredLog, SessionFacts, Superseded, TornTail,
+    container_facts, container_header, examine, examine_all, is_container, recover_container,
 };
 pub use removal::remove_dataset;
 pub use report::{Phases, Report, Road, Strategy};

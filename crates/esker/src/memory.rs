@@ -166,12 +166,33 @@ impl<'b> Memory<'b> {
         }
     }
 
-    /// The fill value `count` times, in external form.
+    /// The crc32c of its elements, in the order of the selection.
+    pub(crate) fn crc32c(&self) -> u32 {
+        let bytes = self.lent.bytes();
+        let Some(strided) = &self.layout.strided else { return crc32c::crc32c(bytes) };
+        let (size, mut sum) = (self.sides.memory.size(), 0);
+        let mut native = [0u8; GATHER * 8];
+        let mut walk = Walk::new(strided, 0);
+        let mut left = strided.shape.iter().product::<u64>();
+        while left > 0 {
+            let n = left.min(GATHER as u64);
+            let native = &mut native[..n as usize * size];
+            for slot in native.chunks_exact_mut(size) {
+                let at = walk.next_place() * size;
+                slot.copy_from_slice(&bytes[at..at + size]);
+            }
+            sum = crc32c::crc32c_append(sum, native);
+            left -= n;
+        }
+        sum
+    }
+
     /// Bytes of the memory.
     pub(crate) fn bytes_len(&self) -> u64 {
         self.lent.bytes().len() as u64
     }
 
+    /// The fill value `count` times, in external form.
     pub(crate) fn fill_bytes(&self, count: u64) -> Vec<u8> {
         self.fill.as_slice().repeat(count as usize)
     }

@@ -52,6 +52,16 @@ pub(crate) struct Request<'b> {
     pub(crate) epoch: u64,
     /// What did not fit, when it was moved.
     pub(crate) range: RangeReport,
+    /// What the caller says of its values.
+    pub(crate) expected: Option<Box<Expected>>,
+}
+
+/// The crc32c that the caller's memory has, or will have.
+#[derive(Debug, Clone)]
+pub(crate) struct Expected {
+    pub(crate) sum: u32,
+    /// In words, for an error.
+    pub(crate) selection: String,
 }
 
 /// Elements of a request that are nowhere in the file: holes (the first element, and how many),
@@ -92,6 +102,7 @@ impl<'b> Request<'b> {
             space,
             epoch,
             range,
+            expected: None,
         };
         request.fill(&gaps);
         request

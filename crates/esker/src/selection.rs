@@ -99,6 +99,27 @@ impl Selection {
         Selection::slab(index, &vec![1; index.len()])
     }
 
+    /// What it is, for a sentence.
+    pub(crate) fn in_words(&self) -> String {
+        if let Some(blob) = &self.blob {
+            return format!("the blob from {:?} on, {:?} of them", blob.start, blob.count);
+        }
+        let Some(slabs) = &self.slabs else { return "everything".to_string() };
+        let Slabs { rank, len, start, count, stride } = &**slabs;
+        let first = |numbers: &[u64]| format!("{:?}", numbers.get(..*rank).unwrap_or_default());
+        let one = match stride.is_empty() {
+            true => format!("start {}, count {}", first(start), first(count)),
+            false => {
+                format!("start {}, count {}, stride {}", first(start), first(count), first(stride))
+            }
+        };
+        match len {
+            0 => "nothing".to_string(),
+            1 => one,
+            many => format!("{many} blocks, the first at {one}"),
+        }
+    }
+
     /// What this rank has of a decomposed variable, in the order in which it said so when the map
     /// was defined: its blob, once for each index of the dimensions before the map's, from `start`
     /// on, `count` in each. Both are empty if there are no such dimensions.

@@ -10,6 +10,7 @@ use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use esker_comm::{Communicator, Laying, Message};
+use esker_format::{Header, Variable};
 use esker_store::File;
 
 use crate::comb::Comb;
@@ -17,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::exchange::{self, Came, Got, Sink, Source, Unit, Units, With};
 use crate::gathered;
 use crate::hints::Automatic;
+use crate::mail::Mail;
 use crate::notes::Notes;
 use crate::plan::{Overlap, Plan, Sweep};
 use crate::reach::{Cut, Place, Reach, Turns};
@@ -28,7 +30,10 @@ use crate::wire;
 /// An exchange over windows of a file.
 pub(crate) struct InWindows<'e> {
     pub(crate) cut: Cut<'e>,
+    pub(crate) mail: Mail<'e>,
     pub(crate) file: &'e dyn File,
+    /// What is where in it.
+    pub(crate) header: &'e Header,
     /// Told when ranks write the same bytes, if somebody wants to know.
     pub(crate) met: Option<&'e Cell<bool>>,
 }
@@ -61,10 +66,11 @@ impl InWindows<'_> {
             let sieve = self.cut.hints.ds_write != Automatic::Disable;
             let (turns, file, met) = (Turns::new(&self.cut, reach), self.file, self.met);
             let (waits, writing, failed) = (false, None, None);
+            let header = self.header;
             let mut sink =
-                Filling { turns, file, sieve, met, scope, there, waits, writing, failed };
+                Filling { turns, file, header, sieve, met, scope, there, waits, writing, failed };
             let mut with = With { puts: shared, notes: &mut notes, report };
-            exchange::write(self.cut.comm, plan, &mut sink, messages, &mut with)?;
+            exchange::write(self.mail, plan, &mut sink, messages, &mut with)?;
             sink.finish_write(report);
             report.rounds += sink.turns.rounds();
             Ok::<_, Error>(sink.failed)
@@ -94,8 +100,9 @@ impl InWindows<'_> {
         report.aggregators = self.cut.windows.aggregators;
         report.road = reach.prepare(&self.cut)?;
         let (turns, file, wants) = (Turns::new(&self.cut, reach), self.file, Vec::new());
-        let mut source = Fetching { turns, file, hole, there, wants, failed: None, short: None };
-        let read = exchange::read(self.cut.comm, plan, &mut source, requests, report);
+        let (header, failed, short) = (self.header, None, None);
+        let mut source = Fetching { turns, file, header, hole, there, wants, failed, short };
+        let read = exchange::read(self.mail, plan, &mut source, requests, report);
         report.rounds += source.turns.rounds();
         let Fetching { failed, short, .. } = source;
         if read.is_err() {
@@ -115,6 +122,7 @@ type Written = (Vec<u8>, Result<()>, Tally, Duration);
 struct Filling<'s, 'e, 'b> {
     turns: Turns<'b>,
     file: &'e dyn File,
+    header: &'e Header,
     sieve: bool,
     met: Option<&'e Cell<bool>>,
     scope: &'s Scope<'s, 'e>,
@@ -146,6 +154,14 @@ impl Units for Filling<'_, '_, '_> {
 
     fn of_round(&mut self, _: u64) -> Vec<Unit> {
         self.turns.units()
+    }
+
+    fn place(&self, _: u64, unit: Option<&Unit>) -> String {
+        place(&self.turns, self.header, unit)
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.failed.get_or_insert(error);
     }
 
     fn memory(&self) -> u64 {
@@ -260,6 +276,7 @@ impl Filling<'_, '_, '_> {
 struct Fetching<'e, 'b> {
     turns: Turns<'b>,
     file: &'e dyn File,
+    header: &'e Header,
     /// Holes of so many bytes are read along.
     hole: u64,
     there: &'b mut Vec<u8>,
@@ -296,6 +313,14 @@ impl Units for Fetching<'_, '_> {
 
     fn of_round(&mut self, _: u64) -> Vec<Unit> {
         self.turns.units()
+    }
+
+    fn place(&self, _: u64, unit: Option<&Unit>) -> String {
+        place(&self.turns, self.header, unit)
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.failed.get_or_insert(error);
     }
 
     fn memory(&self) -> u64 {
@@ -364,6 +389,31 @@ impl Source for Fetching<'_, '_> {
         self.turns.end_round(false);
         Ok(())
     }
+}
+
+/// The bytes of a window, or of this rank's own, and whose values lie there.
+fn place(turns: &Turns<'_>, header: &Header, unit: Option<&Unit>) -> String {
+    let own = turns.own().map(|own| (own.range.start, own.range.end));
+    match unit.map(|unit| (unit.start, unit.end)).or(own) {
+        Some((start, end)) => named(header, start, end),
+        None => "no window of this rank".to_string(),
+    }
+}
+
+/// A stretch of the file, and the variables that have bytes of it, at most three.
+fn named(header: &Header, start: u64, end: u64) -> String {
+    let size = header.layout.record_size;
+    let is_met = |var: &Variable, begin: u64, bytes: u64| {
+        if !header.schema.is_record(var) || size == 0 {
+            return begin < end && start < begin.saturating_add(bytes);
+        }
+        // The first record that ends behind the beginning of the stretch.
+        let records = (start + 1).saturating_sub(begin.saturating_add(bytes)).div_ceil(size);
+        records.checked_mul(size).is_some_and(|behind| begin.saturating_add(behind) < end)
+    };
+    let met = header.vars().filter(|(_, var, place)| is_met(var, place.begin, place.bytes));
+    let names: Vec<String> = met.take(3).map(|(_, var, _)| format!("{:?}", var.name)).collect();
+    format!("bytes {start} to {end} of the file, where {} are", names.join(", "))
 }
 
 /// Whether a message has a byte of the window at `start` that is known already.

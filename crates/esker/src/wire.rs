@@ -10,6 +10,7 @@ use esker_format::runs::Run;
 use esker_format::varint;
 
 use crate::comb::Comb;
+use crate::mail::SUM;
 
 /// Collects runs in ascending order; neighbours become one.
 #[derive(Debug)]
@@ -108,9 +109,9 @@ pub(crate) struct Packet {
 const HEAD: usize = 16;
 
 impl Packet {
-    /// In memory that may hold anything, with room for so many bytes.
+    /// In memory that may hold anything, with room for so many bytes and a checksum.
     pub(crate) fn new(mut memory: Vec<u8>, room: usize) -> Packet {
-        memory.reserve_exact(room.saturating_sub(memory.len()));
+        memory.reserve_exact((room + SUM).saturating_sub(memory.len()));
         Packet { bytes: memory, used: 0 }
     }
 

@@ -16,7 +16,8 @@ use crate::terminal::{Screen, json, say};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Of a container, every frame and every value that its newest version has is read and compared with
-its checksums; `esker recover` makes a version of what is whole. Of the folder of an adjoint run
+its checksums; `esker recover` makes a version of what is whole. With --all-versions it is what any
+version has that can be opened, each value once, and a finding names the versions. Of the folder of an adjoint run
 (RUN.chk), every checkpoint is.
 
 Exit codes: 0 every file is valid (or mended), 1 a file is invalid, 2 it cannot be told.
@@ -24,6 +25,7 @@ Exit codes: 0 every file is valid (or mended), 1 a file is invalid, 2 it cannot 
 Examples:
   esker check *.nc                           findings, with offset, object and value
   esker check -q run.nc && echo sound        for scripts
+  esker check --all-versions run.esk         what every version of a container has
   esker check --repair -o good.nc bad.nc     mend a copy
   esker check --repair --in-place bad.nc     mend the file itself")]
 pub(super) struct Arguments {
@@ -55,6 +57,9 @@ pub(super) struct Arguments {
     /// Read every byte of the files too, which shows that the storage can
     #[arg(long)]
     read: bool,
+    /// Of containers, read what any version has that can be opened, not only the newest
+    #[arg(long, conflicts_with = "repair")]
+    all_versions: bool,
     /// JSON instead of text
     #[arg(long)]
     json: bool,
@@ -111,7 +116,8 @@ struct Judged {
 fn judge(arguments: &Arguments, path: &Path, screen: &Screen) -> esker::Result<Judged> {
     let mut bar = screen.bar("checking");
     let mut progress = |done, total| bar.update(done, total);
-    let options = CheckOptions { read_data: arguments.read, ..CheckOptions::default() };
+    let (read_data, all_versions) = (arguments.read, arguments.all_versions);
+    let options = CheckOptions { read_data, all_versions, ..CheckOptions::default() };
     let report = check::check(path, &options, &mut progress)?;
     let repair = match arguments.repair {
         true => {

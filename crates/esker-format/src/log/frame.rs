@@ -66,8 +66,15 @@ pub struct Entry {
     pub len: u64,
     /// Whether the payload went through the variable's filters, so that its length says nothing.
     pub encoded: bool,
-    /// Its checksums, one for each [`BLOCK`] bytes, in the frame's list.
+    /// Its checksums, one for each [`BLOCK`] bytes, in the frame's list; none if it was written without.
     pub sums: Range<usize>,
+}
+
+impl Entry {
+    /// Whether it was written without checksums, although it has values.
+    pub fn is_unchecked(&self) -> bool {
+        self.sums.is_empty() && self.len > 0
+    }
 }
 
 /// What a frame is for.
@@ -136,6 +143,7 @@ const LITTLE: u8 = 1 << 2;
 const MANY_RECORDS: u8 = 1 << 3;
 const DEFINES: u8 = 1 << 4;
 const ENCODED: u8 = 1 << 5;
+const UNCHECKED: u8 = 1 << 6;
 
 const ENTRIES: u8 = 0;
 const APPLIED: u8 = 1;
@@ -186,7 +194,7 @@ impl FrameWriter {
     }
 
     /// Adds an entry whose payload of `len` bytes lies behind those before it. `encoded` when it
-    /// went through filters. Gives the definition of its footprint, if it has it; its place is one in the frame.
+    /// went through filters. Without `sums` it says that it has none. Gives the definition of its footprint, if it has it; its place is one in the frame.
     pub fn entry(
         &mut self,
         write: &Write,
@@ -202,6 +210,7 @@ impl FrameWriter {
         flags |= if many { MANY_RECORDS } else { 0 };
         flags |= if definition.is_some() { DEFINES } else { 0 };
         flags |= if encoded { ENCODED } else { 0 };
+        flags |= if sums.is_empty() && len > 0 { UNCHECKED } else { 0 };
         let (body, before) = (&mut self.body, &self.before);
         body.push(flags);
         varint::put_difference(body, before.var, write.var);
@@ -453,7 +462,7 @@ fn decode(body: &[u8], end: u64, data_len: u64) -> Option<Frame> {
     while !rest.is_empty() {
         let (flags, after) = rest.split_first()?;
         *rest = after;
-        if flags & !(WIDTH | LITTLE | MANY_RECORDS | DEFINES | ENCODED) != 0 {
+        if flags & !(WIDTH | LITTLE | MANY_RECORDS | DEFINES | ENCODED | UNCHECKED) != 0 {
             return None;
         }
         let var = varint::take_difference(rest, before.var)?;
@@ -485,7 +494,8 @@ fn decode(body: &[u8], end: u64, data_len: u64) -> Option<Frame> {
         if payload_end > data_len || first > i64::MAX as u64 {
             return None;
         }
-        let count = usize::try_from(len.div_ceil(BLOCK as u64)).ok()?;
+        let blocks = if flags & UNCHECKED == 0 { len.div_ceil(BLOCK as u64) } else { 0 };
+        let count = usize::try_from(blocks).ok()?;
         let (sums, after) = rest.split_at_checked(count.checked_mul(4)?)?;
         *rest = after;
         let start = frame.sums.len();
@@ -555,6 +565,21 @@ mod tests {
         assert!(frames.next().is_none());
         // A payload that the data log does not have is not believed.
         assert!(Frames::new(&bytes, 10, end - 1).next().unwrap().is_err());
+    }
+
+    #[test]
+    fn an_entry_without_checksums_says_so() {
+        let write = Write { width: 4, ..BEFORE };
+        let mut writer = FrameWriter::new(0, 0);
+        let number = writer.define(&Footprint::Block { run: 5000, levels: vec![] });
+        for sums in [&[1, 2][..], &[], &[3, 4]] {
+            writer.entry(&write, number, 20_000, false, sums);
+        }
+        let bytes = writer.finish().unwrap();
+        let frame = Frames::new(&bytes, 0, 60_000).next().unwrap().unwrap();
+        let said: Vec<_> =
+            frame.entries.iter().map(|e| (e.is_unchecked(), &frame.sums[e.sums.clone()])).collect();
+        assert_eq!(said, [(false, &[1, 2][..]), (true, &[]), (false, &[3, 4])]);
     }
 
     #[test]

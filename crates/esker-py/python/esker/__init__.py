@@ -23,6 +23,7 @@ they mean. The guide is docs/python.md.
 """
 
 from . import amr, mesh, relation
+from ._checksums import crc32c
 from ._dataset import Dataset, Dimension, create, open
 from ._esker import Token, __version__, is_dataset, mpi_library
 from ._graphs import Edge, Graph, Vertex
@@ -31,10 +32,11 @@ from ._tools import Check, Finding, References, check, convert, recover, refs, r
 from ._transaction import transaction
 from ._variable import Variable
 from ._versions import Version, tag, tags, versions
-from .errors import Conflict, FormatError, MissingName, RangeError, RankError
+from .errors import ChecksumError, Conflict, FormatError, MissingName, RangeError, RankError
 
 __all__ = [
     "Check",
+    "ChecksumError",
     "Conflict",
     "Dataset",
     "Dimension",
@@ -54,6 +56,7 @@ __all__ = [
     "amr",
     "check",
     "convert",
+    "crc32c",
     "create",
     "is_dataset",
     "mesh",

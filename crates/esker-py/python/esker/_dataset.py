@@ -362,9 +362,9 @@ class Dataset:
 
     # Data.
 
-    def put(self, name: str, key: Any, value: Any, *, copy: bool = False) -> None:
+    def put(self, name: str, key: Any, value: Any, *, copy: bool = False, crc32c: int | None = None) -> None:
         """Queues a write: nothing moves before :meth:`wait`, and the array is lent until then."""
-        self[name].put(key, value, copy=copy)
+        self[name].put(key, value, copy=copy, crc32c=crc32c)
 
     def get(self, name: str, key: Any = ..., *, out: np.ndarray | None = None) -> np.ndarray:
         """Queues a read; the array that is returned has its values after :meth:`wait`."""

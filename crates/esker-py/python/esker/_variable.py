@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _indexing, _masks, _text
+from . import _checksums, _indexing, _masks, _text
 from ._attributes import Attributes
 
 if TYPE_CHECKING:
@@ -140,6 +140,7 @@ class Variable:
         dtype: Any = None,
         out: np.ndarray | None = None,
         progress: Progress | None = None,
+        crc32c: bool = False,
     ) -> Any:
         """Reads what ``key`` selects.
 
@@ -147,7 +148,11 @@ class Variable:
         out: an array of the result's shape to read into, in any order of memory.
         progress: a function that is told (bytes done, bytes in all) now and then;
             :func:`esker.progress_bar` makes one.
+        crc32c: whether to give the checksum of the result (:func:`esker.crc32c`), too: then it is a pair.
         """
+        if crc32c:
+            array = self.read(key, dtype=dtype, out=out, progress=progress)
+            return array, _checksums.crc32c(array)
         if dtype is not None:
             dtype = np.dtype(dtype)
         array = self._handle.read(self._id, key, dtype, out, progress)
@@ -155,8 +160,12 @@ class Variable:
             return self._planned(_indexing.numpy_plan, key, dtype, out, progress)
         return array
 
-    def write(self, key: Any, value: Any, *, progress: Progress | None = None) -> None:
-        """Writes ``value`` to what ``key`` selects; ``v[key] = value`` with progress."""
+    def write(self, key: Any, value: Any, *, progress: Progress | None = None, crc32c: int | None = None) -> None:
+        """Writes ``value`` to what ``key`` selects; ``v[key] = value`` with progress.
+
+        crc32c: the checksum that ``value`` has (:func:`esker.crc32c`); if it has another, nothing is written.
+        """
+        self._agreed(self._require, key, value, crc32c)
         array = self._agreed(self._to_write, value)
         if not self._handle.write(self._id, key, array, progress):
             self._write_planned(_indexing.numpy_plan, key, array, progress)
@@ -199,8 +208,12 @@ class Variable:
         first = self._dataset.records
         self.write(slice(first, first + array.shape[0]), array)
 
-    def put(self, key: Any, value: Any, *, copy: bool = False) -> None:
-        """Queues a write for :meth:`Dataset.wait`. The array is lent until then, unless it is copied."""
+    def put(self, key: Any, value: Any, *, copy: bool = False, crc32c: int | None = None) -> None:
+        """Queues a write for :meth:`Dataset.wait`. The array is lent until then, unless it is copied.
+
+        crc32c: the checksum that ``value`` has (:func:`esker.crc32c`); if it has another, it is not queued.
+        """
+        self._require(key, value, crc32c)
         array = self._to_write(value)
         if copy and (array is value or array.base is not None):
             array = array.copy()
@@ -274,6 +287,9 @@ class Variable:
             raise MemoryError(
                 f"{self._dataset.path}: variable {self.name!r}: there is no memory for {wanted} bytes at once: read it in parts"
             ) from None
+
+    def _require(self, key: Any, value: Any, crc32c: int | None) -> None:
+        _checksums.require(value, crc32c, f"{self._dataset.path}: variable {self.name!r}, {key!r}")
 
     def _agreed(self, prepare: Callable[..., Any], *arguments: Any) -> Any:
         """Prepares a transfer; if that fails, the other ranks of a collective call are told."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["Conflict", "FormatError", "MissingName", "RangeError", "RankError"]
+__all__ = ["ChecksumError", "Conflict", "FormatError", "MissingName", "RangeError", "RankError"]
 
 
 class MissingName(KeyError):
@@ -11,6 +11,10 @@ class MissingName(KeyError):
     def __str__(self) -> str:
         # KeyError shows its argument as a name in quotes; ours is a sentence.
         return str(self.args[0]) if self.args else ""
+
+
+class ChecksumError(ValueError):
+    """Values are not those of the checksum that came with them; nothing was written."""
 
 
 class Conflict(RuntimeError):

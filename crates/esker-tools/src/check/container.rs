@@ -78,6 +78,73 @@ pub(super) fn check(
     Ok(report)
 }
 
+/// Checks everything that any version of the container has which can be opened.
+pub(super) fn check_all(
+    store: &Arc<dyn Store>,
+    path: &Path,
+    progress: &mut dyn Progress,
+) -> esker::Result<Report> {
+    let path = store.resolve(path)?;
+    let mut findings = Vec::new();
+    let mut tell = |done, total| progress.progress(done, total);
+    let all = match esker::examine_all(store, &path, &mut tell) {
+        Ok(all) => all,
+        // What the container itself says of its own damage.
+        Err(Error::Container { why, .. }) => {
+            findings.push(Finding::new(Severity::Error, "manifest", "the container", why));
+            return Ok(Report { path, file_len: 0, version: None, numrecs: None, findings });
+        }
+        Err(error) => return Err(error),
+    };
+    for (version, why) in &all.unreadable {
+        let object = format!("version {version}");
+        let sentence = format!("it cannot be opened: {why}");
+        findings.push(Finding::new(Severity::Error, "manifest", object, sentence));
+    }
+    if all.promises_damaged {
+        let sentence = "it is damaged or not there: a version that is lost would not be missed; \
+                        `esker recover` writes it anew";
+        findings.push(Finding::new(Severity::Warning, "promises", "promises", sentence));
+    }
+    findings.extend(all.faults.iter().map(|(fault, versions)| {
+        let mut finding = finding(fault);
+        finding.object = format!("{}, {}", in_words(versions, &all.versions), finding.object);
+        finding
+    }));
+    let mut report = Report { path, file_len: 0, version: None, numrecs: None, findings };
+    for version in &all.versions {
+        let open = OpenOptions::new().store(store.clone()).container_version(*version);
+        // What else a reader would mind.
+        let is_damaged = all.faults.iter().any(|(_, versions)| versions.contains(version));
+        if !is_damaged && let Err(error) = Dataset::open_with(&report.path, open) {
+            let (object, error) = (format!("version {version}"), error.to_string());
+            report.findings.push(Finding::new(Severity::Error, "manifest", object, error));
+        }
+    }
+    if let Some(newest) = all.versions.last().copied() {
+        if let Some(facts) = esker::container_facts(&**store, &report.path, Some(newest))? {
+            report.file_len = facts.data() + facts.metadata();
+        }
+        let header = esker::container_header(&**store, &report.path, Some(newest))?;
+        (report.version, report.numrecs) = (Some(header.schema.version), Some(header.numrecs));
+    }
+    Ok(report)
+}
+
+/// Some of all versions, by their numbers.
+fn in_words(some: &[u64], all: &[u64]) -> String {
+    let (Some(first), Some(last)) = (some.first(), some.last()) else { return String::new() };
+    let between = all.iter().filter(|number| (first..=last).contains(number)).count();
+    match some.len() {
+        1 => format!("version {first}"),
+        count if count == between => format!("versions {first} to {last}"),
+        _ => {
+            let numbers: Vec<String> = some.iter().map(u64::to_string).collect();
+            format!("versions {}", numbers.join(", "))
+        }
+    }
+}
+
 fn finding(fault: &LogFault) -> Finding {
     let code = match fault.kind {
         FaultKind::Missing => "log-missing",

@@ -70,11 +70,13 @@ pub struct CheckOptions {
     pub store: Arc<dyn Store>,
     /// Whether to read every byte of the file too, which shows that the storage can.
     pub read_data: bool,
+    /// Of a container, whether to read what any of its versions has, not only the newest.
+    pub all_versions: bool,
 }
 
 impl Default for CheckOptions {
     fn default() -> Self {
-        CheckOptions { store: Arc::new(LocalStore), read_data: false }
+        CheckOptions { store: Arc::new(LocalStore), read_data: false, all_versions: false }
     }
 }
 
@@ -148,7 +150,7 @@ impl Report {
 /// Checks the file at `path`.
 ///
 /// An error means that the file could not be read; everything that is wrong with it is a
-/// finding. Chunked variables are read whole. Of a container, every frame and every payload that its newest version has is read, or the version that the path names (`RUN.esk@7`); of the folder of an adjoint run (RUN.chk), every segment.
+/// finding. Chunked variables are read whole. Of a container, every frame and every payload that its newest version has is read, or the version that the path names (`RUN.esk@7`), or, with [`CheckOptions::all_versions`], all of them have, each payload once; of the folder of an adjoint run (RUN.chk), every segment.
 /// When the header does not decode, what stopped the decoder is the last finding
 /// about the file itself.
 pub fn check(
@@ -159,6 +161,15 @@ pub fn check(
     let store = &*options.store;
     if checkpoints::are_there(&options.store, path.as_ref())? {
         return checkpoints::check(&options.store, path.as_ref(), progress);
+    }
+    if options.all_versions {
+        return match esker::is_container(store, path.as_ref())? {
+            true => container::check_all(&options.store, path.as_ref(), progress),
+            false => {
+                let path = path.as_ref().display();
+                Err(Error::Refused(format!("{path}: it is no container, so it has no versions")))
+            }
+        };
     }
     if esker::is_container(store, path.as_ref())? {
         return container::check(&options.store, path.as_ref(), None, progress);

@@ -122,7 +122,7 @@ pub fn repair(
             None => None,
         },
     };
-    let look = CheckOptions { store: options.store.clone(), read_data: false };
+    let look = CheckOptions { store: options.store.clone(), read_data: false, all_versions: false };
     let after = check(written.as_ref().unwrap_or(&path), &look, progress)?;
     let bad = after.findings.iter().filter(|f| f.severity > Severity::Note);
     let left = bad.map(|f| Left { finding: f.clone(), why: why(f.code) }).collect();

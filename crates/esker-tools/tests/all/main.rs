@@ -9,6 +9,7 @@ mod decomposed;
 mod diff;
 mod dump_as_ncdump;
 mod gen_as_ncgen;
+mod integrity;
 mod interop;
 mod refs;
 mod replay;

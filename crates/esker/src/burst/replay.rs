@@ -408,7 +408,7 @@ impl Replaying<'_> {
         let [low, end] = self.ground.base.agree_with(Ok(()), [!first, end])?;
         let first = !low;
         match first < end {
-            true => conflict::ranks_meet(&*self.ground.base.comm, &plan, (first, end)),
+            true => conflict::ranks_meet(self.ground.base.mail(), &plan, (first, end)),
             false => Ok(false),
         }
     }
@@ -432,6 +432,7 @@ impl Replaying<'_> {
             space: Space::File,
             epoch: self.ground.epoch,
             range: RangeReport::default(),
+            expected: None,
         })
     }
 
@@ -467,7 +468,7 @@ impl Replaying<'_> {
         } else {
             report.write_strategy = Strategy::Direct;
             met = ordered
-                && conflict::ranks_meet(&*self.ground.base.comm, &plan, (write.first, write.end))?;
+                && conflict::ranks_meet(self.ground.base.mail(), &plan, (write.first, write.end))?;
             match met {
                 // Halved before anything is written.
                 true => Ok(()),

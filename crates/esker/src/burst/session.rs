@@ -176,7 +176,8 @@ impl Session {
         let (meta, data) = (open(&paths[0], META_BLOCK)?, open(&paths[1], DATA_BLOCK)?);
         meta.write_at(0, &self.head)?;
         let head = self.head.len() as u64;
-        let writer = LogWriter::new(meta.clone(), data.clone(), head, base.hints.cache / 2);
+        let writer = LogWriter::new(meta.clone(), data.clone(), head, base.hints.cache / 2)
+            .with_checksums(base.hints.checksums.of_stored());
         let files = if lane == 0 { paths.to_vec() } else { Vec::new() };
         Ok(Pair {
             writer,

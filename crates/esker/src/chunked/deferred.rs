@@ -73,6 +73,7 @@ fn owned(put: Request<'_>) -> Option<Request<'static>> {
         space,
         epoch,
         range,
+        expected: None,
     })
 }
 
@@ -174,6 +175,7 @@ impl Chunked {
                 space: put.space,
                 epoch: put.epoch,
                 range: Default::default(),
+                expected: None,
             });
         }
         Ok(())

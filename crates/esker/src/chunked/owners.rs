@@ -6,12 +6,14 @@
 
 use std::collections::BTreeMap;
 
-use esker_comm::{Communicator, CommunicatorExt, Message};
+use esker_comm::{CommunicatorExt, Message};
 
 use super::policy::{Assigner, first_of_home};
 use super::space::Space;
 use crate::error::{Error, Result};
 use crate::exchange::Unit;
+use crate::ground::Ground;
+use crate::mail::Mail;
 
 /// Accesses that one home takes.
 const AT_HOME: u64 = 4 << 20;
@@ -79,6 +81,24 @@ impl<'a> Chunks<'a> {
         self.assigned.owned.get(round as usize).map_or(&[], Vec::as_slice)
     }
 
+    /// A chunk by its number and variable, or those that this rank owns in a round.
+    pub(crate) fn place(&self, ground: &Ground, round: u64, unit: Option<&Unit>) -> String {
+        let named = |address: u64| {
+            let (id, _, _) = self.space.chunk_at(address)?;
+            Some(format!("chunk {} of \"{}\"", id.number, ground.name(id.var)))
+        };
+        if let Some(unit) = unit {
+            return named(unit.start).unwrap_or_default();
+        }
+        let owned = self.owned(round);
+        let first = owned.first().and_then(|address| named(*address)).unwrap_or_default();
+        match owned.len() {
+            0 => "no chunk of this rank".to_string(),
+            1 => first,
+            more => format!("{more} chunks, the first {first}"),
+        }
+    }
+
     /// Bytes of the chunk at an address.
     pub(crate) fn bytes_of(&self, address: u64) -> u64 {
         self.space.chunk_at(address).map_or(0, |(_, _, bytes)| bytes)
@@ -89,13 +109,14 @@ impl<'a> Chunks<'a> {
 /// bytes, in the order of addresses; all ranks together have `accesses` of them, at most, which all
 /// of them know. Collective.
 pub(crate) fn assign(
-    comm: &dyn Communicator,
+    mail: Mail<'_>,
     space: &Space,
     mine: &[(u64, u64)],
     accesses: u64,
     (buffer, weight): (u64, f64),
 ) -> Result<Assigned> {
     let bytes_of = |address: u64| space.chunk_at(address).map_or(0, |(_, _, bytes)| bytes);
+    let comm = mail.comm;
     let me = comm.rank();
     if comm.size() == 1 {
         let owned: Vec<u64> = mine.iter().map(|(address, _)| *address).collect();
@@ -109,16 +130,17 @@ pub(crate) fn assign(
         return Ok(Assigned { mine, owned, rounds, owners: 1, whole: false });
     }
     if accesses <= TOLD_TO_ALL {
-        return assign_few(comm, mine, bytes_of, (buffer, weight));
+        return assign_few(mail, mine, bytes_of, (buffer, weight));
     }
     let accesses = comm.sum_u64(mine.len() as u64)?;
     let homes = accesses.div_ceil(AT_HOME).clamp(1, comm.size() as u64);
-    let mut letters = Letters::default();
+    let mut letters = Letters::new(mail);
     for (address, bytes) in mine {
         letters.to(home(*address, homes, comm.size()), &[*address, *bytes]);
     }
     let mut seen: Vec<(u64, u32, u64)> = Vec::new();
-    for (rank, list) in letters.deliver(comm)? {
+    let mut failed = None;
+    for (rank, list) in letters.deliver(&mut failed)? {
         let (pairs, rest) = list.as_chunks::<2>();
         if !rest.is_empty() {
             return Err(Error::Garbled);
@@ -132,7 +154,7 @@ pub(crate) fn assign(
     let own_home = (0..homes).find(|h| rank_of_home(*h, homes, comm.size()) == me).unwrap_or(0);
     let first = first_of_home(own_home, homes, comm.size());
     let mut assigner = Assigner::new(comm.size(), total, weight).scaled(homes).starting_at(first);
-    let mut letters = Letters::default();
+    let mut letters = Letters::new(mail);
     let mut accesses = Vec::new();
     for unit in units() {
         let address = unit[0].0;
@@ -147,7 +169,7 @@ pub(crate) fn assign(
     // What this rank owns, and who has something of it.
     let mut owned: Vec<u64> = Vec::new();
     let mut askers: Vec<(u64, u64)> = Vec::new();
-    for (_, list) in letters.deliver(comm)? {
+    for (_, list) in letters.deliver(&mut failed)? {
         let mut rest = &list[..];
         while let [address, count, after @ ..] = rest {
             let ranks = after.get(..*count as usize).ok_or(Error::Garbled)?;
@@ -159,19 +181,28 @@ pub(crate) fn assign(
     owned.sort_unstable();
     askers.sort_unstable();
     let owned = in_rounds(owned, buffer, bytes_of);
-    let found = tell(comm, &owned, &askers)?;
+    let found = tell(mail, &owned, &askers, &mut failed)?;
     let same = found.iter().map(|m| m.address).eq(mine.iter().map(|(address, _)| *address));
     if !same {
-        return Err(Error::Garbled);
+        failed.get_or_insert(Error::Garbled);
     }
-    let rounds = comm.max_u64(owned.len() as u64)?;
+    const FAILED: u64 = u64::MAX;
+    let rounds = comm.max_u64(if failed.is_some() { FAILED } else { owned.len() as u64 })?;
+    if rounds == FAILED {
+        mail.agree(failed.map_or(Ok(()), Err))?;
+    }
     let owners = comm.sum_u64(u64::from(!owned.is_empty()))?;
     Ok(Assigned { mine: found, owned, rounds, owners, whole: false })
 }
 
 /// Owners tell those who ask for their chunks in which round each is; gives what this rank is told. Collective.
-fn tell(comm: &dyn Communicator, owned: &[Vec<u64>], askers: &[(u64, u64)]) -> Result<Vec<Access>> {
-    let mut letters = Letters::default();
+fn tell(
+    mail: Mail<'_>,
+    owned: &[Vec<u64>],
+    askers: &[(u64, u64)],
+    failed: &mut Option<Error>,
+) -> Result<Vec<Access>> {
+    let mut letters = Letters::new(mail);
     let mut next = askers.iter().peekable();
     for (round, list) in owned.iter().enumerate() {
         for address in list {
@@ -181,7 +212,7 @@ fn tell(comm: &dyn Communicator, owned: &[Vec<u64>], askers: &[(u64, u64)]) -> R
         }
     }
     let mut found: Vec<Access> = Vec::new();
-    for (owner, list) in letters.deliver(comm)? {
+    for (owner, list) in letters.deliver(failed)? {
         let (pairs, rest) = list.as_chunks::<2>();
         if !rest.is_empty() {
             return Err(Error::Garbled);
@@ -196,14 +227,15 @@ fn tell(comm: &dyn Communicator, owned: &[Vec<u64>], askers: &[(u64, u64)]) -> R
 
 /// Every rank hears of all accesses and decides as one home would. Collective.
 fn assign_few(
-    comm: &dyn Communicator,
+    mail: Mail<'_>,
     mine: &[(u64, u64)],
     bytes_of: impl Fn(u64) -> u64,
     (buffer, weight): (u64, f64),
 ) -> Result<Assigned> {
+    let comm = mail.comm;
     let numbers: Vec<u64> = mine.iter().flat_map(|(address, bytes)| [*address, *bytes]).collect();
     let mut seen: Vec<(u64, u32, u64)> = Vec::new();
-    for (rank, list) in comm.all_gather(Message::from_u64s(&numbers))?.iter().enumerate() {
+    for (rank, list) in mail.all_gather(Message::from_u64s(&numbers).into_vec(), ABOUT)? {
         let list = list.to_u64s();
         let pairs = list.as_chunks::<2>().0.iter();
         seen.extend(pairs.map(|[address, bytes]| (*address, rank as u32, *bytes)));
@@ -274,24 +306,39 @@ fn in_rounds(chunks: Vec<u64>, buffer: u64, bytes_of: impl Fn(u64) -> u64) -> Ve
 }
 
 /// Numbers for other ranks, and for oneself.
-#[derive(Default)]
-struct Letters(BTreeMap<usize, Vec<u64>>);
+struct Letters<'m> {
+    mail: Mail<'m>,
+    lists: BTreeMap<usize, Vec<u64>>,
+}
 
-impl Letters {
+/// What messages are about.
+const ABOUT: &str = "it was about who has which chunks";
+
+impl<'m> Letters<'m> {
+    fn new(mail: Mail<'m>) -> Letters<'m> {
+        Letters { mail, lists: BTreeMap::new() }
+    }
+
     fn list(&mut self, rank: usize) -> &mut Vec<u64> {
-        self.0.entry(rank).or_default()
+        self.lists.entry(rank).or_default()
     }
 
     fn to(&mut self, rank: usize, numbers: &[u64]) {
         self.list(rank).extend_from_slice(numbers);
     }
 
-    /// Sends them; gives what came for this rank, and from whom. Collective.
-    fn deliver(mut self, comm: &dyn Communicator) -> Result<Vec<(usize, Vec<u64>)>> {
-        let own = self.0.remove(&comm.rank());
-        let messages = self.0.into_iter().map(|(rank, list)| (rank, Message::from_u64s(&list)));
-        let received = comm.sparse_exchange(messages.collect())?;
+    /// Sends them; gives what came for this rank, and from whom: nothing but an error if any of it was damaged. Collective.
+    fn deliver(mut self, failed: &mut Option<Error>) -> Result<Vec<(usize, Vec<u64>)>> {
+        let me = self.mail.comm.rank();
+        let own = self.lists.remove(&me);
+        let bytes = |list: Vec<u64>| Message::from_u64s(&list).into_vec();
+        let messages = self.lists.into_iter().map(|(rank, list)| (rank, bytes(list)));
+        let received = self.mail.swap_all(messages.collect(), ABOUT)?;
+        let received = received.unwrap_or_else(|error| {
+            failed.get_or_insert(error);
+            Vec::new()
+        });
         let came = received.into_iter().map(|(rank, message)| (rank, message.to_u64s()));
-        Ok(own.map(|list| (comm.rank(), list)).into_iter().chain(came).collect())
+        Ok(own.map(|list| (me, list)).into_iter().chain(came).collect())
     }
 }

@@ -213,7 +213,7 @@ impl Chunked {
         report.read_strategy = Strategy::Exchanged;
         let clock = Instant::now();
         let weights = (ground.base.hints.chunk_buffer, ground.penalty());
-        let assigned = owners::assign(comm, &self.space, units, accesses, weights)?;
+        let assigned = owners::assign(ground.base.mail(), &self.space, units, accesses, weights)?;
         report.phases.agree += clock.elapsed();
         let mut source = Decoding {
             ground,
@@ -225,7 +225,7 @@ impl Chunked {
             held: 0,
             failed: None,
         };
-        exchange::read(comm, plan, &mut source, requests, report)?;
+        exchange::read(ground.base.mail(), plan, &mut source, requests, report)?;
         report.rounds += assigned.rounds;
         ground.base.agree(source.failed.map_or(Ok(()), Err))
     }
@@ -254,6 +254,14 @@ impl Units for Decoding<'_> {
 
     fn of_round(&mut self, round: u64) -> Vec<Unit> {
         self.chunks.of_round(round)
+    }
+
+    fn place(&self, round: u64, unit: Option<&Unit>) -> String {
+        self.chunks.place(self.ground, round, unit)
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.failed.get_or_insert(error);
     }
 
     fn memory(&self) -> u64 {

@@ -170,14 +170,14 @@ impl Chunked {
         let clock = Instant::now();
         self.know_heap(ground)?;
         self.forget_chunks(ground);
-        let comm = ground.base.comm.clone();
         let shared = self.files.as_mut().map_or(Ok(()), |files| files.share(&ground.base));
         let mut own = self.files.as_mut().and_then(|files| files.own.take());
         let mut heap = mem::take(&mut self.heap);
         let mut before = heap.clone();
         let written = shared.and_then(|()| {
             let weights = (ground.base.hints.chunk_buffer, ground.penalty());
-            let assigned = owners::assign(&*comm, &self.space, units, accesses, weights)?;
+            let assigned =
+                owners::assign(ground.base.mail(), &self.space, units, accesses, weights)?;
             report.rounds += assigned.rounds;
             if records {
                 // Before anything else, so that entries find their places when chunks are written.
@@ -253,7 +253,7 @@ impl Chunked {
                 failed: begun.err(),
             };
             let mut with = With { puts: shared, notes: &mut notes, report };
-            exchange::write(&*ground.base.comm, plan, &mut sink, &mut Vec::new(), &mut with)?;
+            exchange::write(ground.base.mail(), plan, &mut sink, &mut Vec::new(), &mut with)?;
             sink.finish(report)
         })?;
         notes.append(done.notes);
@@ -390,6 +390,14 @@ impl Units for Encoding<'_, '_, '_, '_> {
 
     fn of_round(&mut self, round: u64) -> Vec<Unit> {
         self.chunks.of_round(round)
+    }
+
+    fn place(&self, round: u64, unit: Option<&Unit>) -> String {
+        self.chunks.place(self.ground, round, unit)
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.failed.get_or_insert(error);
     }
 }
 

@@ -190,13 +190,15 @@ impl Container {
         report: &mut Report,
     ) -> Result<()> {
         let Some(gridded) = self.gridded.clone() else { return Ok(()) };
-        let comm = ground.base.comm.clone();
+        // The sink has the ground.
+        let base = ground.base.clone();
         let weights = (ground.base.hints.chunk_buffer, ground.penalty());
-        let assigned = assign(&*comm, &gridded.space, &planned.units, accesses, weights)?;
+        let assigned =
+            assign(ground.base.mail(), &gridded.space, &planned.units, accesses, weights)?;
         report.requests += puts.len() as u64;
         report.rounds += assigned.rounds;
         report.write_strategy =
-            if comm.size() == 1 { Strategy::Appended } else { Strategy::Exchanged };
+            if base.comm.size() == 1 { Strategy::Appended } else { Strategy::Exchanged };
         let plan = Plan::new(planned.extents.iter());
         let mut notes = Notes::default();
         let shared: &[Request<'_>] = puts;
@@ -213,7 +215,8 @@ impl Container {
             failed: None,
         };
         let mut with = With { puts: shared, notes: &mut notes, report };
-        exchange::write(&*comm, &plan, &mut sink, &mut Vec::new(), &mut with)?;
+        let mail = base.mail();
+        exchange::write(mail, &plan, &mut sink, &mut Vec::new(), &mut with)?;
         let Appending { notes: own, failed, .. } = sink;
         notes.append(own);
         notes.tell(puts);
@@ -246,6 +249,14 @@ impl Units for Appending<'_> {
 
     fn of_round(&mut self, round: u64) -> Vec<Unit> {
         self.chunks.of_round(round)
+    }
+
+    fn place(&self, round: u64, unit: Option<&Unit>) -> String {
+        self.chunks.place(self.ground, round, unit)
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.failed.get_or_insert(error);
     }
 
     fn memory(&self) -> u64 {

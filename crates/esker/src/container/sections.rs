@@ -12,6 +12,7 @@ use super::distributed::Share;
 use crate::base::Base;
 use crate::error::{Error, Result};
 use crate::log::{Asked, Batch, Index, Order, Reach, View, answer, take_answer};
+use crate::mail::{Damaged, Mail};
 use crate::report::Report;
 
 /// The rounds of one read.
@@ -35,6 +36,11 @@ struct Talk {
     message_bytes: u64,
     /// The most bytes that were held at once.
     peak: usize,
+}
+
+/// A message of a round, or the error that it came damaged.
+fn opened(mail: Mail<'_>, message: Result<Message, Damaged>, what: &str) -> Result<Message> {
+    message.map_err(|damaged| mail.error(&damaged, what))
 }
 
 /// What a round has brought.
@@ -118,30 +124,36 @@ impl<'a> Rounds<'a> {
         let comm = &*self.base.comm;
         let ranks = comm.size();
         let asked = asked.filter(|asked| !asked.questions.is_empty());
+        let mail = self.base.mail();
         let messages = asked.map_or(Vec::new(), |asked| {
-            let message = Message::from(asked.encode()).into_shared();
+            let message = mail.seal(asked.encode()).into_shared();
             (0..self.holders()).map(|holder| (holder, message.clone())).collect()
         });
         let mut outcome = Ok(());
         let mut held = self.count(&messages);
-        let arrived = comm.sparse_exchange(messages)?;
-        held += arrived.iter().map(|(_, message)| message.len()).sum::<usize>();
         let mut answers: Vec<(usize, Message)> = Vec::new();
-        for (rank, message) in arrived {
-            let answered = Asked::decode(&message);
-            match answered.and_then(|asked| answer(&self.share.index, &asked)) {
-                Ok(bytes) => answers.push((rank, bytes.into())),
+        for (rank, message) in mail.swap(messages, &mut Report::default())? {
+            let asked = opened(mail, message, "it was a question to the index");
+            let asked = asked.and_then(|message| {
+                held += message.len();
+                Asked::decode(&message)
+            });
+            match asked.and_then(|asked| answer(&self.share.index, &asked)) {
+                Ok(bytes) => answers.push((rank, mail.seal(bytes))),
                 Err(error) => outcome = Err(error),
             }
         }
         held += self.count(&answers);
-        let arrived = comm.sparse_exchange(answers)?;
-        held += arrived.iter().map(|(_, message)| message.len()).sum::<usize>();
         let mut index = self.nothing();
         let mut reach = Reach::All;
-        for (rank, message) in arrived {
+        for (rank, message) in mail.swap(answers, &mut Report::default())? {
             let may = |log: u32| log as usize % ranks == rank;
-            match take_answer(&mut index, &message, may) {
+            let told = opened(mail, message, "it was an answer of the index");
+            let taken = told.and_then(|message| {
+                held += message.len();
+                take_answer(&mut index, &message, may)
+            });
+            match taken {
                 Ok(other) => reach = reach.min(other),
                 Err(error) => outcome = Err(error),
             }

@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use esker_comm::{Communicator, CommunicatorExt, Message};
+use esker_comm::CommunicatorExt;
 use esker_format::varint;
 
 use super::grid::{Block, Grid};
 use crate::error::{Error, Result};
+use crate::mail::Mail;
 
 /// The number of elements that some rank has. Collective.
 ///
 /// Each rank counts in an equal share of the grid what the others tell it of, so that nobody has
 /// the whole map.
-pub(super) fn covered(comm: &dyn Communicator, grid: &Grid, blocks: &[Block]) -> Result<u64> {
-    let shares = Shares { total: grid.total(), ranks: comm.size() as u64 };
+pub(super) fn covered(mail: Mail<'_>, grid: &Grid, blocks: &[Block]) -> Result<u64> {
+    let shares = Shares { total: grid.total(), ranks: mail.comm.size() as u64 };
     let mut messages: BTreeMap<usize, (Vec<u8>, u64)> = BTreeMap::new();
     for block in blocks {
         grid.runs(block, |start, len| {
@@ -29,8 +30,9 @@ pub(super) fn covered(comm: &dyn Communicator, grid: &Grid, blocks: &[Block]) ->
             }
         });
     }
-    let messages = messages.into_iter().map(|(to, (bytes, _))| (to, Message::from(bytes)));
-    let received = comm.sparse_exchange(messages.collect())?;
+    let messages = messages.into_iter().map(|(to, (bytes, _))| (to, bytes));
+    let received = mail.swap_all(messages.collect(), "it was about who has which elements")?;
+    let received = mail.agree(received)?;
     let mut runs = Vec::new();
     for (_, message) in &received {
         let (mut rest, mut before) = (&message[..], 0);
@@ -41,7 +43,7 @@ pub(super) fn covered(comm: &dyn Communicator, grid: &Grid, blocks: &[Block]) ->
             runs.push((start, before));
         }
     }
-    Ok(comm.sum_u64(union(&mut runs))?)
+    Ok(mail.comm.sum_u64(union(&mut runs))?)
 }
 
 /// Elements that any of the runs has.

@@ -99,7 +99,7 @@ impl Define {
             let (what, max) = ("the number of elements", i32::MAX as u64);
             return refuse(DecompositionError::TooLarge { what, count: largest, max });
         }
-        let covered = coverage::covered(&*comm, &own.grid, &own.blocks)?;
+        let covered = coverage::covered(self.base.mail(), &own.grid, &own.blocks)?;
         // Of the contents, so that runs that are alike make maps that are.
         let hashed = comm.gather(0, Message::from_u64s(&[hash_of(&own.blocks)]))?;
         let parts: Vec<u64> = hashed.unwrap_or_default().iter().flat_map(|m| m.to_u64s()).collect();

@@ -1,8 +1,8 @@
 //! Each hint: its name, and how its value is set and told.
 
 use super::{
-    Automatic, ChunkFiles, ChunkRefs, DIRECT, DIRECT_READ, Definitions, FileStriping, Hints,
-    Layout, LogFiles, NODE_MEMORY, OnConflict, Rewrite, Switch, WINDOW, WhereIndexed,
+    Automatic, Checksums, ChunkFiles, ChunkRefs, DIRECT, DIRECT_READ, Definitions, FileStriping,
+    Hints, Layout, LogFiles, NODE_MEMORY, OnConflict, Rewrite, Switch, WINDOW, WhereIndexed,
 };
 use crate::message::refusal;
 
@@ -143,6 +143,16 @@ pub(super) const TABLE: &[Hint] = &[
         },
     },
     switch_hint!("esker_gather_nodes", gather_nodes),
+    choice_hint!(
+        "esker_checksums",
+        checksums,
+        [
+            ("none", Checksums::None),
+            ("transfer", Checksums::Transfer),
+            ("store", Checksums::Store),
+            ("all", Checksums::All)
+        ]
+    ),
     optional_hint!("striping_unit", striping_unit),
     optional_hint!("striping_factor", striping_factor),
     choice_hint!(

@@ -148,6 +148,7 @@ const WIDTH: u8 = 0b11;
 const LITTLE: u8 = 1 << 2;
 const ENCODED: u8 = 1 << 3;
 const DEFINES: u8 = 1 << 4;
+const UNCHECKED: u8 = 1 << 5;
 
 /// What an entry takes in the memory of who asks: in the index, and while it is laid out.
 fn cost(index: &Index, found: &Found) -> Cost {
@@ -182,8 +183,12 @@ impl Writer {
             false => None,
         };
         let mut flags = found.width.trailing_zeros() as u8 & WIDTH;
-        let switches =
-            [(found.little, LITTLE), (found.encoded, ENCODED), (definition.is_some(), DEFINES)];
+        let switches = [
+            (found.little, LITTLE),
+            (found.encoded, ENCODED),
+            (definition.is_some(), DEFINES),
+            (found.sums.is_empty() && found.len > 0, UNCHECKED),
+        ];
         flags |= switches.iter().filter(|(on, _)| *on).fold(0, |bits, (_, bit)| bits | bit);
         bytes.push(flags);
         let (Records { first, count, step }, (order, epoch, _, number)) =
@@ -249,7 +254,7 @@ pub(crate) fn take_answer(
 fn take_one(index: &mut Index, rest: &mut &[u8], before: &mut [u64; 12]) -> Option<(u64, Found)> {
     let (flags, after) = rest.split_first()?;
     *rest = after;
-    if flags & !(WIDTH | LITTLE | ENCODED | DEFINES) != 0 {
+    if flags & !(WIDTH | LITTLE | ENCODED | DEFINES | UNCHECKED) != 0 {
         return None;
     }
     let numbers = take_differences(rest, before)?;
@@ -273,7 +278,8 @@ fn take_one(index: &mut Index, rest: &mut &[u8], before: &mut [u64; 12]) -> Opti
     if first > i64::MAX as u64 || !(encoded || payload == len) {
         return None;
     }
-    let blocks = usize::try_from(len.div_ceil(BLOCK as u64)).ok()?;
+    let blocks = if flags & UNCHECKED == 0 { len.div_ceil(BLOCK as u64) } else { 0 };
+    let blocks = usize::try_from(blocks).ok()?;
     let (sums, after) = rest.split_at_checked(blocks.checked_mul(4)?)?;
     *rest = after;
     let (sums, _) = sums.as_chunks::<4>();

@@ -34,6 +34,8 @@ pub(crate) struct View {
     /// Memory of earlier reads.
     scratch: Mutex<Vec<Vec<u8>>>,
     pub(super) decoded: Decoded,
+    /// Whether payloads are compared with their checksums.
+    pub(super) compares: bool,
 }
 
 #[derive(Debug)]
@@ -103,7 +105,13 @@ impl View {
         header: Header,
     ) -> View {
         let (scratch, decoded) = (Mutex::default(), Decoded::default());
-        View { path, under, state: RwLock::new(State::new(index, header)), scratch, decoded }
+        let state = RwLock::new(State::new(index, header));
+        View { path, under, state, scratch, decoded, compares: true }
+    }
+
+    /// The same, which compares payloads with their checksums or believes them.
+    pub(crate) fn comparing(self, compares: bool) -> View {
+        View { compares, ..self }
     }
 
     /// To look at what is seen. Reads hold it while they read.

@@ -50,6 +50,8 @@ pub(crate) struct LogWriter {
     scratch: Mutex<Scratch>,
     /// Values on their way from another type.
     converted: Vec<u8>,
+    /// Whether payloads get checksums.
+    checked: bool,
 }
 
 /// How much of a log there is.
@@ -81,7 +83,18 @@ impl LogWriter {
             known: Known::new(cache),
             scratch: Mutex::new(Scratch::new()),
             converted: Vec::new(),
+            checked: true,
         }
+    }
+
+    /// The same, whose payloads have checksums or not.
+    pub(crate) fn with_checksums(self, checked: bool) -> LogWriter {
+        LogWriter { checked, ..self }
+    }
+
+    /// The checksums of bytes of a payload, if it gets any.
+    fn sums(&self, bytes: &[u8]) -> Vec<u32> {
+        if self.checked { checksums(bytes) } else { Vec::new() }
     }
 
     /// The same, in sections that can be read without what is before them.
@@ -144,7 +157,7 @@ impl LogWriter {
         };
         let sums = match as_they_are {
             Some(bytes) => {
-                let sums = checksums(bytes);
+                let sums = self.sums(bytes);
                 self.put(bytes, report)?;
                 sums
             }
@@ -267,7 +280,7 @@ impl LogWriter {
             self.put(&payload, report)?;
             let footprint = Arc::new(slice.footprint);
             let (shape, len) = (Shape::Shared(&footprint), payload.len() as u64);
-            self.describe(&write, &shape, len, true, &checksums(&payload), report)?;
+            self.describe(&write, &shape, len, true, &self.sums(&payload), report)?;
         }
         Ok(())
     }
@@ -289,7 +302,7 @@ impl LogWriter {
             let n = (part.elements.end - element).min(CONVERTED as u64 / width);
             stretch.resize((n * width) as usize, 0);
             outcome = request.pack(element, &mut stretch).and_then(|()| {
-                sums.extend(checksums(&stretch));
+                sums.extend(self.sums(&stretch));
                 self.put(&stretch, report)
             });
             element += n;

@@ -7,6 +7,7 @@
 //! is changed by it, so older versions stay what they were, and a recovery that is killed can be
 //! made again.
 
+mod all;
 mod facts;
 mod fault;
 mod listed;
@@ -30,6 +31,7 @@ use crate::error::{Error, Result};
 use lost::{Look, lost_versions, promises_damaged};
 use read::{LogRead, Reach, Reader};
 
+pub use all::{AllExamined, examine_all};
 pub use facts::{ContainerFacts, SessionFacts, container_facts, container_header};
 pub use fault::{FaultKind, LogFault, TornTail};
 pub use lost::LostVersion;

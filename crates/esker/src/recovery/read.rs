@@ -273,7 +273,8 @@ impl<'a> Reader<'a> {
         let sums = frame.sums.get(entry.sums.clone()).unwrap_or_default();
         self.encoded.clear();
         let mut at = 0;
-        for sums in sums.chunks((STRETCH / BLOCK as u64) as usize) {
+        while at < entry.len {
+            let sums = sums.get((at / BLOCK as u64) as usize..).unwrap_or_default();
             let len = STRETCH.min(entry.len - at);
             self.buffer.resize(len as usize, 0);
             let n = match log.data.read_at(entry.place + at, &mut self.buffer) {

@@ -1,6 +1,7 @@
 //! A layout that exists only here: units of unequal length, owned in turn, kept in memory. `src` knows nothing of it.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use esker_comm::{Communicator, Message, SelfComm};
@@ -10,6 +11,7 @@ use crate::canonical::{Canonical, detach_extents};
 use crate::error::{Error, Result};
 use crate::exchange::{self, Came, Got, Sink, Source, Unit, Units, With};
 use crate::layout::{Announced, Asked, Layout, Noted, Over, Room, Wait};
+use crate::mail::Mail;
 use crate::plan::{Overlap, Plan, Sweep};
 use crate::selection::{Checked, LogSpace, Space};
 use crate::{comb::Comb, gathered::Gathered, ground::Ground, notes::Notes, report::Report};
@@ -36,6 +38,7 @@ struct Moving<'l> {
     ground: &'l Ground,
     units: Option<Vec<Unit>>,
     wanted: BTreeSet<u64>,
+    failed: Option<Error>,
 }
 
 /// The unit that has an address: eight bytes, then forty, and so on.
@@ -62,7 +65,13 @@ impl<'l> Moving<'l> {
             at = unit.end;
             units.push(unit);
         }
-        Moving { ranks: comm.size(), ground, units: Some(units), wanted: BTreeSet::new() }
+        Moving {
+            ranks: comm.size(),
+            ground,
+            units: Some(units),
+            wanted: BTreeSet::new(),
+            failed: None,
+        }
     }
 
     fn lay(&self, start: u64, lay: impl FnOnce(&mut Gathered) -> Result<()>) -> Result<()> {
@@ -84,6 +93,12 @@ impl Units for Moving<'_> {
     }
     fn of_round(&mut self, _: u64) -> Vec<Unit> {
         self.units.take().unwrap_or_default()
+    }
+    fn place(&self, _: u64, unit: Option<&Unit>) -> String {
+        format!("{unit:?}")
+    }
+    fn fail(&mut self, error: Error) {
+        self.failed.get_or_insert(error);
     }
 }
 
@@ -129,19 +144,22 @@ impl Source for Moving<'_> {
 }
 
 impl Unequal {
-    fn write(comm: &dyn Communicator, ground: &Ground, puts: &mut [Request<'_>]) -> Result<()> {
+    fn write(mail: Mail<'_>, ground: &Ground, puts: &mut [Request<'_>]) -> Result<()> {
         let (extents, mut notes) = (detach_extents(puts), Notes::default());
         let plan = Plan::new(extents.iter());
         let with = &mut With { puts, notes: &mut notes, report: &mut Report::default() };
-        exchange::write(comm, &plan, &mut Moving::new(comm, ground, &plan), &mut vec![], with)?;
+        let moving = &mut Moving::new(mail.comm, ground, &plan);
+        exchange::write(mail, &plan, moving, &mut vec![], with)?;
         notes.tell(puts);
-        Ok(())
+        moving.failed.take().map_or(Ok(()), Err)
     }
 
-    fn read(comm: &dyn Communicator, ground: &Ground, gets: &mut [Request<'_>]) -> Result<()> {
+    fn read(mail: Mail<'_>, ground: &Ground, gets: &mut [Request<'_>]) -> Result<()> {
         let extents = detach_extents(gets);
         let (plan, report) = (Plan::new(extents.iter()), &mut Report::default());
-        exchange::read(comm, &plan, &mut Moving::new(comm, ground, &plan), gets, report)
+        let moving = &mut Moving::new(mail.comm, ground, &plan);
+        exchange::read(mail, &plan, moving, gets, report)?;
+        moving.failed.take().map_or(Ok(()), Err)
     }
 }
 
@@ -165,7 +183,7 @@ impl Layout for Unequal {
         puts: &mut Vec<Request<'_>>,
         _: &mut Report,
     ) -> Result<()> {
-        Unequal::write(&SelfComm::new(), g, puts)?;
+        Unequal::write(Mail::new(&SelfComm::new(), Path::new(""), false), g, puts)?;
         let records = puts.iter().map(|put| put.records).fold(g.records, u64::max);
         if g.base.comm.size() == 1 {
             g.fill_share(g.records, records, None)?;
@@ -180,7 +198,7 @@ impl Layout for Unequal {
         _: Option<&Arc<dyn Over>>,
         _: &mut Report,
     ) -> Result<()> {
-        Unequal::read(&SelfComm::new(), ground, gets)
+        Unequal::read(Mail::new(&SelfComm::new(), Path::new(""), false), ground, gets)
     }
 
     fn announce(&self, _: &mut Ground, wait: &mut Wait<'_>) -> Announced {
@@ -189,12 +207,13 @@ impl Layout for Unequal {
     }
 
     fn act(&mut self, g: &mut Ground, wait: &mut Wait<'_>, agreed: &[u64], _: Noted) -> Result<()> {
-        let (comm, records) = (g.base.comm.clone(), agreed[0].max(g.records));
+        let records = agreed[0].max(g.records);
         if agreed[1] > 0 {
-            Unequal::write(&*comm, g, &mut wait.puts)?;
-            let filled = g.fill_share(g.records, records, None);
+            let written = Unequal::write(g.base.mail(), g, &mut wait.puts);
+            let filled = written.and_then(|()| g.fill_share(g.records, records, None));
             g.base.agree(filled).and_then(|()| g.grow_together(records))?;
         }
-        Unequal::read(&*comm, g, &mut wait.gets)
+        let read = Unequal::read(g.base.mail(), g, &mut wait.gets);
+        g.base.agree(read)
     }
 }

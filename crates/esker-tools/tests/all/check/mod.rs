@@ -28,7 +28,8 @@ fn put(store: &MemoryStore, name: &Path, bytes: &[u8]) {
 }
 
 fn check_in(store: &MemoryStore) -> Report {
-    let options = CheckOptions { store: Arc::new(store.clone()), read_data: true };
+    let options =
+        CheckOptions { store: Arc::new(store.clone()), read_data: true, ..CheckOptions::default() };
     let report = check(NAME, &options, &mut Unseen).unwrap();
     let listed = |code: &str| CODES.iter().any(|c| c.name == code);
     assert!(report.findings.iter().all(|f| listed(f.code)), "{:?}", report.findings);
