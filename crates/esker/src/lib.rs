@@ -91,6 +91,7 @@ pub mod guide {}
 pub mod log_guide {}
 #[doc = include_str!("../../../docs/chunked.md")]
 pub mod chunked_guide {}
+mod held;
 mod hints;
 mod intervals;
 mod io_thread;
@@ -127,6 +128,7 @@ mod sound;
 mod strategy;
 mod taken;
 mod telling;
+mod transaction;
 mod tree;
 mod volume;
 mod window;
@@ -162,6 +164,7 @@ pub use esker_format::{
     SchemaError, Values, VarId, Variable, Version, values,
 };
 pub use graphs::Graphs;
+pub use held::Committed;
 pub use hints::{Automatic, ChunkRefs, Hints, Layout};
 pub use io_thread::IoThread;
 pub use journal::{
@@ -183,5 +186,6 @@ pub use request::{RequestId, Requests};
 pub use selection::Selection;
 pub use sound::overlap;
 pub use telling::{reader_notes, uncounted_records};
+pub use transaction::{BeginOptions, NumberState, Transaction, follow, number_state, skip};
 pub use writer::require_unwritten;
 pub use young::Survives;

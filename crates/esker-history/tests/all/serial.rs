@@ -152,7 +152,7 @@ fn perform(segments: Arc<dyn Segments>, act: &Act, ledger: &Ledger) {
                 token,
                 match told {
                     _ if give_up => Fate::Refused,
-                    Ok(()) => Fate::Prepared(number),
+                    Ok(_) => Fate::Prepared(number),
                     Err(Error::Decided { .. }) => Fate::Refused,
                     Err(_) => Fate::Unknown,
                 },

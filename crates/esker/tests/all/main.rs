@@ -39,6 +39,7 @@ mod sparse;
 mod strides;
 mod subfiles;
 mod subfiles_power;
+mod transactions;
 mod two_jobs;
 mod writers;
 mod young;
