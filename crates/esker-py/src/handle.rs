@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use esker::{
-    BeginOptions, CreateOptions, Dataset, DecompositionId, DimId, DimLen, FillMode, Hints, Layout, OpenOptions,
-    Owner, Schema, Selection, VarId, Version,
+    BeginOptions, CreateOptions, Dataset, DecompositionId, DimId, DimLen, FillMode, Hints, Layout,
+    OpenOptions, Owner, Schema, Selection, VarId, Version,
 };
 use esker_format::chunked::{FILTERS, SHAPE};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -90,7 +90,8 @@ pub(crate) fn open(
     }
     if let Some(after) = after {
         let timeout = Duration::try_from_secs_f64(timeout);
-        let timeout = timeout.map_err(|error| PyValueError::new_err(format!("timeout: {error}")))?;
+        let timeout =
+            timeout.map_err(|error| PyValueError::new_err(format!("timeout: {error}")))?;
         options = options.after(after, Some(timeout));
     }
     let dataset = py.detach(|| Dataset::open_with(&path, options));

@@ -419,6 +419,11 @@ impl Define {
         self.base.align = align;
     }
 
+    /// Whether it was begun as a transaction: [`Dataset::is_transaction`].
+    pub fn is_transaction(&self) -> bool {
+        self.base.held.is_some()
+    }
+
     /// Whether it is a container of logs, or will be.
     pub fn is_log(&self) -> bool {
         self.is_container()

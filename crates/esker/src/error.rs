@@ -90,6 +90,15 @@ pub enum Error {
         rank: usize,
     },
 
+    /// A transaction that cannot be committed before a number is decided; later it can.
+    #[error("{}: {}", shown_path(path), sentence(why))]
+    Undecided {
+        /// The directory.
+        path: PathBuf,
+        /// Which number, and why.
+        why: String,
+    },
+
     /// A version that nobody has committed in time.
     #[error(
         "{}: no version behind {after} was committed within {} seconds",

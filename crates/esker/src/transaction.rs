@@ -192,6 +192,11 @@ impl Dataset {
         Ok(dataset)
     }
 
+    /// Whether it was begun as a transaction, which may be over.
+    pub fn is_transaction(&self) -> bool {
+        self.ground.base.held.is_some()
+    }
+
     /// A number that the transaction needs, too ([`BeginOptions::needs`]). Rank 0's counts. Fails where there is no transaction that is going on.
     pub fn needs(&mut self, number: u64) -> Result<()> {
         self.require_writable("need a number")?;

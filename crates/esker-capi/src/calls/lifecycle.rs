@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::time::Duration;
 
-use esker::{Alignment, BeginOptions, CreateOptions, Dataset, FillMode, Hints, OpenOptions, Schema, Version};
+use esker::{
+    Alignment, BeginOptions, CreateOptions, Dataset, FillMode, Hints, OpenOptions, Schema, Version,
+};
 use esker_comm::mpi::{MpiComm, info_pairs, launched, wrong_launcher};
 use esker_comm::{Communicator, Message};
 use esker_format::name::MAX_NAME;

@@ -7,7 +7,9 @@ use std::time::Duration;
 use esker::BeginOptions;
 use esker_store::LocalStore;
 
-use super::lifecycle::{How, NC_WRITE, end_independent, number, open_file, path_of, without_prefix};
+use super::lifecycle::{
+    How, NC_WRITE, end_independent, number, open_file, path_of, without_prefix,
+};
 use crate::codes::*;
 use crate::file::{File, State, give, together};
 use crate::files;
@@ -65,6 +67,14 @@ pub(crate) unsafe fn transaction_needs(ncid: c_int, needed: Offset) -> c_int {
 
 /// Commits a transaction: its number, and whether it is a version already.
 fn commit(file: &mut File) -> Result<(u64, bool)> {
+    let begun = match &file.state {
+        State::Define(define) => define.is_transaction(),
+        State::Data(dataset) => dataset.is_transaction(),
+        State::Lost => false,
+    };
+    if !begun {
+        return Err(told(NC_EINVAL, "no transaction was begun: ncmpi_begin_transaction"));
+    }
     if matches!(file.state, State::Define(_)) {
         file.enddef([0; 4])?;
     }
@@ -80,8 +90,7 @@ fn commit(file: &mut File) -> Result<(u64, bool)> {
     if dataset.outcome().is_none() {
         dataset.commit().map_err(|e| together(&*comm, &e))?;
     }
-    let none = || told(NC_EINVAL, "no transaction was begun: ncmpi_begin_transaction");
-    let outcome = dataset.outcome().ok_or_else(none)?;
+    let outcome = dataset.outcome().ok_or(NC_EFILE)?;
     // What was committed is only read from here on.
     file.read_only = true;
     Ok((outcome.number(), outcome.is_visible()))

@@ -10,7 +10,7 @@ use esker_history::{Attempt, History, Rebase, spaces};
 use esker_store::Access;
 
 use super::edition::Edition;
-use super::numbered::Decided;
+use super::numbered::{Decided, NO_PART, promise_missing};
 use super::rebase::{self, Behind};
 use super::versions::{self, Telling, history, new_writer, now, publish};
 use super::{Container, Format, Mark, Promises, Trust, broken, data_path, meta_path};
@@ -30,6 +30,8 @@ pub(super) struct Deciding {
     base: u64,
     /// A commit that may have been made: nobody has said.
     in_doubt: Option<Attempt>,
+    /// The lengths of this session's logs when it was tried.
+    doubted_lengths: Vec<(u64, u64)>,
     /// The lengths of this session's logs when its stretch began, and at its last commit; and whether the session is known.
     begun: Vec<(u64, u64)>,
     last: Vec<(u64, u64)>,
@@ -84,13 +86,13 @@ impl Deciding {
     }
 
     /// The lengths of this session's logs at that commit.
-    pub(super) fn lengths(&self) -> &[(u64, u64)] {
-        &self.last
+    pub(super) fn doubted_lengths(&self) -> &[(u64, u64)] {
+        &self.doubted_lengths
     }
 
     /// From here on this commit may have been made, of logs of these lengths.
     pub(super) fn doubt(&mut self, attempt: Attempt, lengths: Vec<(u64, u64)>) {
-        (self.in_doubt, self.last) = (Some(attempt), lengths);
+        (self.in_doubt, self.doubted_lengths) = (Some(attempt), lengths);
     }
 
     /// What became of the commit is known.
@@ -100,11 +102,15 @@ impl Deciding {
 
     /// A commit that was refused was not made: what is written next may go where it could not.
     fn is_refused(&mut self, error: &Error) {
-        if matches!(error, Error::Conflict { .. } | Error::GivenUp { .. }) {
+        if matches!(error, Error::Conflict { .. } | Error::GivenUp { .. } | Error::Undecided { .. })
+        {
             self.in_doubt = None;
         }
     }
 }
+
+/// How long logs are, and the sections that they have grown by.
+pub(super) type Grown = (Vec<(u64, u64)>, Vec<Section>);
 
 /// Bytes of payload and metadata in logs of these lengths.
 fn sum(lengths: &[(u64, u64)]) -> (u64, u64) {
@@ -194,6 +200,24 @@ impl Container {
         if let Some(attempt) = &deciding.in_doubt {
             let made = deciding.history.commit(attempt.clone(), &mut behind);
             match made {
+                Ok(number) if base.held.is_some() => {
+                    let (redefined, most) = (behind.redefined, behind.most_records);
+                    met = behind.begin_again();
+                    drop(behind);
+                    drop(state);
+                    let (_, records) = facts::without_records(header);
+                    self.others = met.then_some(records.max(most));
+                    let made = match deciding.doubted_lengths == lengths {
+                        true => promise_missing(&self.store, &base.path, &deciding.history, number),
+                        false => Err(broken(&base.path, NO_PART)),
+                    };
+                    if made.is_ok() {
+                        deciding.is_decided();
+                    }
+                    deciding.is_known = true;
+                    self.deciding = Some(deciding);
+                    return made.map(|()| Decided { number, redefined, prepared: None });
+                }
                 Ok(number) => {
                     (deciding.base, deciding.in_doubt) = (number, None);
                     met = deciding.has_met(behind.begin_again());
@@ -216,7 +240,7 @@ impl Container {
         if self.replaced.is_some() {
             attempt = attempt.whole();
         }
-        deciding.in_doubt = Some(attempt.clone());
+        deciding.doubt(attempt.clone(), lengths.clone());
         let own = sum(&lengths);
         let bytes =
             (deciding.bytes.0.saturating_add(own.0), deciding.bytes.1.saturating_add(own.1));
@@ -256,10 +280,7 @@ impl Container {
     }
 
     /// What all ranks tell of their logs: how long they are, and the sections that they have grown by.
-    pub(super) fn told_of_logs(
-        &self,
-        gathered: Vec<Message>,
-    ) -> Result<(Vec<(u64, u64)>, Vec<Section>)> {
+    pub(super) fn told_of_logs(&self, gathered: Vec<Message>) -> Result<Grown> {
         let (mut lengths, mut sections) = (Vec::with_capacity(gathered.len()), Vec::new());
         if let Some(own) = &self.own {
             for (log, message) in (0..).zip(gathered) {
@@ -330,6 +351,7 @@ impl Container {
             history: history.witnessed(Arc::new(trust)),
             base: self.next.saturating_sub(1),
             in_doubt: None,
+            doubted_lengths: Vec::new(),
             begun: Vec::new(),
             last: Vec::new(),
             is_known: false,

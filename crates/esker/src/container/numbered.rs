@@ -4,7 +4,7 @@
 //! A session that is a transaction is noted as aborted before it has written anything, so that no recovery takes half of it. What a version
 //! has of a log is committed whatever a note says; so a commit is one decision here, too, and then the note goes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use esker_comm::Message;
@@ -26,6 +26,9 @@ use crate::base::Base;
 use crate::error::{Error, Result};
 use crate::held::Committed;
 use crate::message::refusal;
+
+/// Why a transaction cannot grow any more.
+pub(super) const NO_PART: &str = "whether the transaction was committed could not be told, so that what was written since cannot be a part of it";
 
 /// What a decision means for all ranks.
 #[derive(Debug, Clone, Copy)]
@@ -60,14 +63,10 @@ impl Container {
         let (store, path) = (&self.store, &base.path);
         let (before, attempt) = (deciding.base(), deciding.doubted());
         let attempt = match attempt {
-            Some(attempt) if deciding.lengths() == lengths => attempt,
+            Some(attempt) if deciding.doubted_lengths() == lengths => attempt,
             Some(_) => {
                 self.deciding = Some(deciding);
-                let why = format!(
-                    "whether number {number} was committed cannot be told, so that what was written since cannot \
-                     be a part of it"
-                );
-                return Err(broken(path, why));
+                return Err(broken(path, NO_PART));
             }
             None => {
                 let items = self.news(&deciding, header, &lengths, &sections);
@@ -91,16 +90,20 @@ impl Container {
         let made = deciding.history().commit_as(attempt, number);
         let made = match made {
             Ok(turn) => {
-                deciding.is_decided();
                 let seen = match turn {
                     Turn::Prepared => Ok(None),
-                    Turn::Decided => records_at(deciding.history(), number).map(Some),
+                    Turn::Decided => promise_missing(store, path, deciding.history(), number)
+                        .and_then(|()| records_at(deciding.history(), path, number))
+                        .map(Some),
                 };
-                seen.map(|records| (turn, records)).map_err(|error| of_history(path, error))
+                if seen.is_ok() {
+                    deciding.is_decided();
+                }
+                seen.map(|records| (turn, records))
             }
             Err(error) => {
-                use esker_history::Error::{Decided, Needed, Wrong};
-                if matches!(error, Decided { .. } | Needed { .. } | Wrong(_)) {
+                use esker_history::Error::{Decided, Needed};
+                if matches!(error, Decided { .. } | Needed { .. }) {
                     deciding.is_decided();
                 }
                 Err(of_history(path, error))
@@ -148,7 +151,7 @@ impl Container {
                  not decided yet",
                 newest + 1
             );
-            return Err(broken(&base.path, why));
+            return Err(Error::Undecided { path: base.path.clone(), why });
         }
         if newest >= number {
             // It was decided: the history says by whom.
@@ -216,9 +219,13 @@ impl Container {
 }
 
 /// The number of records that a version has.
-fn records_at(history: &History, number: u64) -> esker_history::Result<u64> {
-    let version = history.commit_of(&Branch::main(), number)?;
-    let value = version.map(|version| version.fact(facts::RECORDS, b"")).transpose()?.flatten();
+fn records_at(history: &History, path: &Path, number: u64) -> Result<u64> {
+    let version = history.commit_of(&Branch::main(), number);
+    let value = version.and_then(|version| match version {
+        Some(version) => version.fact(facts::RECORDS, b""),
+        None => Ok(None),
+    });
+    let value = value.map_err(|error| of_history(path, error))?;
     Ok(value.and_then(|value| esker_format::varint::take(&mut &value[..])).unwrap_or(0))
 }
 
@@ -238,6 +245,19 @@ fn give_up(
     let newest = history.newest(&Branch::main())?;
     let attempt = Attempt::new(Branch::main(), newest).durable(true).time(now()).message(message);
     history.give_up(attempt, number, why)
+}
+
+/// Promises a version that a transaction has become, unless somebody has.
+pub(super) fn promise_missing(
+    store: &Arc<dyn Store>,
+    path: &Path,
+    history: &History,
+    number: u64,
+) -> Result<()> {
+    match Promises::open(&**store, path)?.of(number)? {
+        PromiseSlot::Promise(_) => Ok(()),
+        PromiseSlot::Empty | PromiseSlot::Damaged => promise_promoted(store, path, history, number),
+    }
 }
 
 /// Promises a version that was prepared by one and promoted by another: everything that it consists of is made safe first, if it waited for the disk.
@@ -372,7 +392,7 @@ pub fn skip(store: &dyn Store, path: &Path, number: u64, message: &str) -> Resul
 }
 
 /// Whether a number was given up, or is going to be.
-fn is_given_up(store: &Arc<dyn Store>, path: &PathBuf, number: u64) -> Result<bool> {
+fn is_given_up(store: &Arc<dyn Store>, path: &Path, number: u64) -> Result<bool> {
     let history = history(store, path, 0);
     let main = Branch::main();
     let decided = history.decision(&main, number).and_then(|decided| match decided {

@@ -100,6 +100,9 @@ pub(crate) fn of_history(path: &Path, error: esker_history::Error) -> Error {
         esker_history::Error::Needed { .. } => {
             Error::GivenUp { path: path.to_path_buf(), why: error.to_string() }
         }
+        esker_history::Error::Waiting { .. } => {
+            Error::Undecided { path: path.to_path_buf(), why: error.to_string() }
+        }
         esker_history::Error::Conflict { conflict, base } => Error::Conflict {
             path: path.to_path_buf(),
             what: conflict.what,

@@ -40,6 +40,7 @@ mod strides;
 mod subfiles;
 mod subfiles_power;
 mod transactions;
+mod transactions_model;
 mod two_jobs;
 mod writers;
 mod young;

@@ -9,7 +9,7 @@ use esker::{
     NumberState, OpenOptions, Owner, Result, Selection, Transaction, Values, VarId,
 };
 use esker_comm::Communicator;
-use esker_store::{LocalStore, MemoryStore, Store};
+use esker_store::{Fault, FaultyStore, LocalStore, MemoryStore, Store};
 use esker_testkit::ranks::on_ranks;
 
 const PATH: &str = "/run/a.esk";
@@ -248,11 +248,83 @@ fn one_that_needs_another_is_given_up_with_it() {
     put(&mut automatic, 0, &[1]);
     let refused = automatic.commit().unwrap_err();
     assert!(refused.to_string().contains("nobody has decided"), "{refused}");
-    automatic.abort().unwrap();
+    assert!(matches!(refused, Error::Undecided { .. }));
+    // What is put until then belongs to it, too.
+    put(&mut automatic, 1, &[1]);
+    let mut ninth = numbered(&store, 9);
+    put(&mut ninth, 7, &[9]);
+    ninth.commit().unwrap();
+    esker::skip(&*store, path, 8, "").unwrap();
+    assert_eq!(automatic.commit().unwrap(), Committed::Version(10));
+    assert_eq!(fixed(&open(&store)), [1, 1, 3, FILL, FILL, 6, FILL, 9]);
     // No recovery brings back what was given up with another.
     let options = esker::ContainerRecoverOptions::default();
     let recovery = esker::recover_container(&store, path, options, &mut |_, _| {}).unwrap();
     assert_eq!(recovery.made, None, "{recovery:?}");
+}
+
+/// Dies, or fails, at every call of a commit whose turn has come, while two that were promised wait behind it.
+#[test]
+fn a_writer_that_dies_between_preparing_and_promotion_leaves_the_rest_to_the_next() {
+    let full = Fault::Fail(std::io::ErrorKind::StorageFull);
+    let run = |at: u64, fault: Fault| {
+        let memory = MemoryStore::default();
+        let store: Arc<dyn Store> = Arc::new(memory.clone());
+        create(&store, Path::new(PATH));
+        for number in [4, 3] {
+            let mut tx = begin(&store, BeginOptions::new().number(number).durable(true));
+            put(&mut tx, number - 2, &[number as i32, number as i32]);
+            assert_eq!(tx.commit().unwrap(), Committed::Prepared(number));
+        }
+        let faulty = FaultyStore::new(memory.clone(), at, fault);
+        let theirs: Arc<dyn Store> = Arc::new(faulty.clone());
+        let told =
+            Transaction::begin(PATH, BeginOptions::new().number(2).durable(true).store(theirs))
+                .and_then(|mut tx| {
+                    tx.put(FIXED, &Selection::slab(&[0], &[2]), &[2, 2])?;
+                    let mut told = tx.commit();
+                    if fault == full && told.is_err() {
+                        told = tx.commit();
+                    }
+                    std::mem::forget(tx);
+                    told
+                });
+        (memory, faulty.calls(), told)
+    };
+    let (_, calls, told) = run(u64::MAX, Fault::Kill);
+    assert_eq!(told.unwrap(), Committed::Version(2));
+    assert!(calls > 10, "{calls}");
+    for at in 0..calls {
+        for fault in [Fault::Kill, Fault::Tear, full] {
+            for power in [true, false] {
+                let (memory, _, told) = run(at, fault);
+                if !power {
+                    memory.lose_power();
+                }
+                let what = format!("{fault:?} at {at}, power {power}: {told:?}");
+                let store: Arc<dyn Store> = Arc::new(memory);
+                // Whoever comes next: he gives the number up, if nothing became of it.
+                if state(&store, 2) == NumberState::Open {
+                    assert!(told.is_err(), "{what}");
+                    esker::skip(&*store, Path::new(PATH), 2, "died").unwrap();
+                }
+                let mut next = begin(&store, BeginOptions::new());
+                put(&mut next, 7, &[5]);
+                assert_eq!(next.commit().unwrap(), Committed::Version(5), "{what}");
+                let second = match state(&store, 2) {
+                    NumberState::Version => 2,
+                    NumberState::GivenUp => FILL,
+                    other => panic!("{what}: {other:?}"),
+                };
+                assert!(second == 2 || told.is_err(), "{what}");
+                let expected = [second, 3, 4, 4, FILL, FILL, FILL, 5];
+                assert_eq!(fixed(&open(&store)), expected, "{what}");
+                for number in 3..=5 {
+                    assert_eq!(state(&store, number), NumberState::Version, "{what}");
+                }
+            }
+        }
+    }
 }
 
 #[test]
