@@ -184,6 +184,8 @@ impl World {
                 esker::skip(&self.store, path, number, "skipped").unwrap();
             }
         }
+        // Whoever writes next promotes what somebody who died has left.
+        esker::tag(&self.store, path, "end", None, "").unwrap();
     }
 
     fn judge(&self, what: &str) {
@@ -208,7 +210,13 @@ impl World {
                 Fate::Told(number) if voided => {
                     assert_eq!(there, None, "{what}: {token}, number {number}: {told:?}");
                 }
-                Fate::Told(number) => assert_eq!(there, Some(number), "{what}: {token} {told:?}"),
+                Fate::Told(number) => {
+                    assert_eq!(
+                        there,
+                        Some(number),
+                        "{what}: {token} {told:?}: {owners:?}, {versions:?}"
+                    );
+                }
                 Fate::Refused => assert_eq!(there, None, "{what}: {token} {told:?}"),
                 Fate::Unknown => {}
             }
