@@ -343,7 +343,7 @@ pub(super) enum How {
     /// As it is there.
     There,
     /// For a transaction, that is made for this version; 0 for the newest.
-    Begin(BeginOptions, u64),
+    Begin(Box<BeginOptions>, u64),
     /// When there is a version behind this one, for at most so long.
     Next(u64, Option<Duration>),
 }

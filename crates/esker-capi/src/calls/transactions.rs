@@ -50,7 +50,7 @@ pub(crate) unsafe fn begin_transaction(
     let opened = message.and_then(|message| {
         let number = version_number(chosen, 0)?;
         let options = BeginOptions::new().number(number).message(message).durable(true);
-        let how = How::Begin(options, version_number(base, 0)?);
+        let how = How::Begin(Box::new(options), version_number(base, 0)?);
         // SAFETY: the arguments are as C says.
         unsafe { open_file((comm, path), NC_WRITE, info, how) }
     });
