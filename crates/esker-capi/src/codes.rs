@@ -324,6 +324,7 @@ fn code_of(error: &Error) -> Code {
         Error::BurstBuffer { .. } => NC_EBADLOG,
         Error::Graph { .. } => NC_EINVAL,
         Error::Writers { .. } => NC_EACCESS,
+        Error::NoVersionYet { .. } => NC_ENOENT,
         Error::Comm(_) | Error::Garbled | Error::Message { .. } => NC_EMPI,
         // Another rank has the code; here its sentence is all there is.
         _ => NC_EFILE,

@@ -375,7 +375,8 @@ pub(crate) fn least(comm: &dyn Communicator, code: Code) -> Code {
 pub(crate) fn together(comm: &dyn Communicator, error: &Error) -> Code {
     let own = of(error);
     match error {
-        Error::Comm(_) => own,
+        // Those who have aborted it have no error.
+        Error::Comm(_) | Error::Aborted { .. } => own,
         Error::OtherRank { .. } => match least(comm, 0) {
             0 => own,
             code => code,

@@ -144,6 +144,12 @@ const ESKER: &[&str] = &[
     "int get_vara_start(int ncid, int varid, const MPI_Offset *start, const MPI_Offset *count, void *ip, MPI_Offset bufcount, MPI_Datatype buftype, int *tokenp)",
     "int token_test(int ncid, int token, int *donep)",
     "int token_wait(int ncid, int token)",
+    "int begin_transaction(MPI_Comm comm, const char *path, MPI_Info info, MPI_Offset number, MPI_Offset base, const char *message, int *ncidp)",
+    "int transaction_needs(int ncid, MPI_Offset number)",
+    "int commit_transaction(int ncid, MPI_Offset *numberp, int *visiblep)",
+    "int skip_number(const char *path, MPI_Offset number, const char *message)",
+    "int inq_container_version(int ncid, MPI_Offset *numberp)",
+    "int open_next(MPI_Comm comm, const char *path, MPI_Info info, MPI_Offset after, double seconds, int *ncidp)",
 ];
 
 /// Functions of `esker_pnetcdf.h`, in its order.

@@ -22,6 +22,8 @@ pub struct Attempt {
     pub(crate) durable: bool,
     /// Whether it has everything that its version consists of, and needs nothing from before.
     pub(crate) whole: bool,
+    /// The numbers without which it is void.
+    pub(crate) needs: Vec<u64>,
 }
 
 impl Attempt {
@@ -29,7 +31,8 @@ impl Attempt {
     pub fn new(branch: Branch, base: u64) -> Attempt {
         let write = WriteId(u128::from(random()) << 64 | u128::from(random()));
         let (time, message, items) = (0, String::new(), Vec::new());
-        Attempt { write, branch, base, time, message, items, durable: false, whole: false }
+        let (durable, whole, needs) = (false, false, Vec::new());
+        Attempt { write, branch, base, time, message, items, durable, whole, needs }
     }
 
     /// The number of the version that it was made for; 0 for none.
@@ -63,6 +66,12 @@ impl Attempt {
     /// To be safe from a loss of power when it is committed.
     pub fn durable(mut self, durable: bool) -> Attempt {
         self.durable = durable;
+        self
+    }
+
+    /// With numbers of its branch that must have been committed: if one of them is given up, so is this one.
+    pub fn needs(mut self, numbers: &[u64]) -> Attempt {
+        self.needs = numbers.to_vec();
         self
     }
 

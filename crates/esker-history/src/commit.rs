@@ -32,7 +32,10 @@ impl History {
         let Attempt { branch, mut items, base, .. } = attempt.clone();
         let mut seen = base.max(self.first_of(&branch)?);
         loop {
-            let newest = self.promote_behind(&branch, seen)?;
+            let newest = match attempt.whole {
+                true => self.promote_or_give_up(&branch, seen)?,
+                false => self.promote_behind(&branch, seen)?,
+            };
             let since = self.all_decided(&branch, seen + 1..=newest)?;
             // It may be there from a call whose answer was lost, whatever would be said of it now.
             if let Some(own) = since.iter().find(|known| known.decision.write == attempt.write) {
@@ -50,6 +53,7 @@ impl History {
                 }
                 self.go_behind(&known, (&mut items, base), rebase)?;
             }
+            self.require_needed(&attempt)?;
             seen = newest;
             let number = newest + 1;
             let parent = match newest {
@@ -104,7 +108,7 @@ impl History {
 
     /// Makes safe what was committed before a number without waiting for the disk: a durable version promises all
     /// that it consists of, and that no number before it is missing.
-    fn settle_before(&self, branch: &Branch, number: u64) -> Result<()> {
+    pub(crate) fn settle_before(&self, branch: &Branch, number: u64) -> Result<()> {
         let start = self.start(branch)?;
         let first = start.as_ref().map_or(0, |(_, number)| *number);
         for before in (first + 1..number).rev() {
@@ -164,10 +168,21 @@ impl History {
         number: u64,
         verdict: Verdict,
     ) -> Result<Outcome> {
-        let Attempt { write, branch, time, message, durable, .. } = attempt.clone();
-        if durable && !attempt.whole {
-            self.settle_before(&branch, number)?;
+        if attempt.durable && !attempt.whole {
+            self.settle_before(&attempt.branch, number)?;
         }
+        self.publish_settled(attempt, key, number, verdict)
+    }
+
+    /// The same where what was committed before it is safe, if it must be.
+    pub(crate) fn publish_settled(
+        &self,
+        attempt: &Attempt,
+        key: &str,
+        number: u64,
+        verdict: Verdict,
+    ) -> Result<Outcome> {
+        let Attempt { write, branch, time, message, durable, .. } = attempt.clone();
         let of = branch.clone();
         let decision = Decision { write, branch: of, number, durable, time, message, verdict };
         let bytes = decision.encode();

@@ -79,6 +79,22 @@ pub enum Error {
         /// The number.
         number: u64,
     },
+    /// What it needs was given up.
+    #[error("it needs number {number} of branch {branch}, which was given up")]
+    Needed {
+        /// Its branch.
+        branch: Branch,
+        /// The number.
+        number: u64,
+    },
+    /// What it needs is not decided.
+    #[error("it needs number {number} of branch {branch}, on which nobody has decided yet")]
+    Waiting {
+        /// Its branch.
+        branch: Branch,
+        /// The number.
+        number: u64,
+    },
     /// Everything was replaced since the commit's base.
     #[error("version {number} of branch {branch} has replaced everything before it")]
     Replaced {

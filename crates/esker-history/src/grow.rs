@@ -21,8 +21,8 @@ const FAN: usize = 8;
 #[derive(Debug, Clone)]
 pub(crate) enum News {
     Items(Vec<Item>),
-    /// They are in a run already, with their number.
-    Run(Level),
+    /// They are in a run already, with their number, but for some facts.
+    Run(Level, Vec<Item>),
 }
 
 /// The next version, and the runs that were made for it alone.
@@ -74,8 +74,9 @@ impl History {
                 }
                 Some((items, len as u64))
             }
-            News::Run(level) => {
+            News::Run(level, facts) => {
                 commit.levels.push(level);
+                commit.items = numbered(facts, number);
                 None
             }
         };
@@ -173,7 +174,7 @@ impl History {
         }
         let sorted = Merged::new(vec![Source::of_items(items)], false);
         let level = runs::write(&*self.segments, (self.writer, number), durable, sorted)?;
-        Ok(News::Run(level))
+        Ok(News::Run(level, Vec::new()))
     }
 
     /// Removes runs of a version that was not committed.
@@ -186,7 +187,7 @@ impl History {
 }
 
 /// Items that come with this number, sorted.
-fn numbered(mut items: Vec<Item>, number: u64) -> Vec<Item> {
+pub(crate) fn numbered(mut items: Vec<Item>, number: u64) -> Vec<Item> {
     for item in &mut items {
         // What was made to lie under others still does.
         item.over = if item.over == 0 { number } else { item.over.min(number) };

@@ -44,6 +44,7 @@ pub use esker_format::history::{
 };
 pub use expire::Keep;
 pub use keys::is_run;
+pub use prepared::Turn;
 pub use rebase::{OnConflict, Rebase, Strict};
 pub use refs::{Name, tag_in};
 pub use version::Version;
@@ -63,6 +64,8 @@ pub mod spaces {
     pub const EXPIRED: u8 = 3;
     /// Writers whose commits are void, on every branch.
     pub const FENCED: u8 = 4;
+    /// Numbers without which a prepared commit is void, too; only where it is prepared.
+    pub const NEEDED: u8 = 7;
     /// The first that is a dataset's own.
     pub const FIRST_FREE: u8 = 16;
 }
@@ -75,12 +78,20 @@ pub struct History {
     writer: u64,
     /// Who else knows of decisions.
     witness: Arc<dyn Witness>,
+    /// The kind of facts that are numbers which only grow.
+    growing: Option<u8>,
 }
 
 impl History {
     /// The history in `segments`, for the writer of this number.
     pub fn new(segments: Arc<dyn Segments>, writer: u64) -> History {
-        History { segments, writer, witness: Arc::new(Nobody) }
+        History { segments, writer, witness: Arc::new(Nobody), growing: None }
+    }
+
+    /// With a kind of facts that are numbers (varints) which only grow: where two have one, the larger is so.
+    pub fn growing(mut self, space: u8) -> History {
+        self.growing = Some(space);
+        self
     }
 
     /// With somebody else who knows of decisions.

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use esker_format::history::Branch;
 
+use crate::History;
 use crate::error::Result;
 
 /// Somebody who knows of decisions from another place.
@@ -18,6 +19,12 @@ pub trait Witness: Send + Sync + Debug {
 
     /// Whether what is there is known to be something else than what was decided.
     fn is_another(&self, branch: &Branch, number: u64, sum: u32) -> Result<bool>;
+
+    /// Is told that the decision on a number, which somebody had prepared, has been promoted. It may be told so more than once, of a number that was
+    /// promoted by another one, too.
+    fn promoted(&self, _: &History, _: &Branch, _: u64) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Nobody knows more than the decisions themselves: all of them are needed.

@@ -6,7 +6,9 @@ use esker_models::ModelError;
 use esker_store::StoreError;
 use esker_tools::copy::CopyError;
 use esker_tools::refs::RefsError;
-use pyo3::exceptions::{PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyValueError};
+use pyo3::exceptions::{
+    PyIndexError, PyMemoryError, PyOSError, PyRuntimeError, PyTimeoutError, PyValueError,
+};
 use pyo3::prelude::*;
 
 /// The exception of an error of the library.
@@ -32,6 +34,8 @@ pub(crate) fn exception(py: Python<'_>, error: &Error) -> PyErr {
         | Error::Container { .. } => ours(py, "FormatError", sentence),
         Error::Conflict { .. } => ours(py, "Conflict", sentence),
         Error::Checksum { .. } => ours(py, "ChecksumError", sentence),
+        Error::GivenUp { .. } | Error::Aborted { .. } => ours(py, "GivenUp", sentence),
+        Error::NoVersionYet { .. } => PyTimeoutError::new_err(sentence),
         Error::OtherRank { .. } => ours(py, "RankError", sentence),
         Error::Comm(_) | Error::Garbled | Error::Message { .. } => {
             PyRuntimeError::new_err(sentence)

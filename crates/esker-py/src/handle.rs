@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use esker::{
-    CreateOptions, Dataset, DecompositionId, DimId, DimLen, FillMode, Hints, Layout, OpenOptions,
-    Owner, Schema, Selection, VarId, Version,
+    BeginOptions, CreateOptions, Dataset, DecompositionId, DimId, DimLen, FillMode, Hints, Layout,
+    OpenOptions, Owner, Schema, Selection, VarId, Version,
 };
 use esker_format::chunked::{FILTERS, SHAPE};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -64,7 +65,8 @@ pub(crate) fn create(
 
 /// Opens a dataset.
 #[pyfunction]
-#[pyo3(signature = (path, *, writable, fill, hints, comm, version))]
+#[pyo3(signature = (path, *, writable, fill, hints, comm, version, after, timeout))]
+#[allow(clippy::too_many_arguments)]
 pub(crate) fn open(
     py: Python<'_>,
     path: PathBuf,
@@ -73,6 +75,8 @@ pub(crate) fn open(
     hints: Vec<(String, String)>,
     comm: Option<Bound<'_, PyAny>>,
     version: Option<u64>,
+    after: Option<u64>,
+    timeout: f64,
 ) -> PyResult<Handle> {
     let ranks = comm::ranks(comm.as_ref())?;
     let place = (ranks.rank(), ranks.size());
@@ -84,10 +88,50 @@ pub(crate) fn open(
     if let Some(version) = version {
         options = options.container_version(version);
     }
+    if let Some(after) = after {
+        let timeout = Duration::try_from_secs_f64(timeout);
+        let timeout =
+            timeout.map_err(|error| PyValueError::new_err(format!("timeout: {error}")))?;
+        options = options.after(after, Some(timeout));
+    }
     let dataset = py.detach(|| Dataset::open_with(&path, options));
     let dataset = dataset.map_err(|error| exception(py, &error))?;
     let path = dataset.path().to_path_buf();
     let shared = Shared::new(State::Data(Box::new(dataset)), &path, place, writable);
+    Ok(Handle { shared, queue: Queue::default() })
+}
+
+/// Begins a transaction.
+#[pyfunction]
+#[pyo3(signature = (path, *, number, base, message, needs, durable, fill, hints, comm))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn begin_transaction(
+    py: Python<'_>,
+    path: PathBuf,
+    number: Option<u64>,
+    base: Option<u64>,
+    message: Option<String>,
+    needs: Vec<u64>,
+    durable: bool,
+    fill: bool,
+    hints: Vec<(String, String)>,
+    comm: Option<Bound<'_, PyAny>>,
+) -> PyResult<Handle> {
+    let ranks = comm::ranks(comm.as_ref())?;
+    let place = (ranks.rank(), ranks.size());
+    let open = OpenOptions::new().fill(fill_mode(fill)).comm(ranks).hints(hints_of(hints));
+    let mut options = BeginOptions::new().open(open).durable(durable).number(number.unwrap_or(0));
+    options = needs.into_iter().fold(options, BeginOptions::needs);
+    if let Some(base) = base {
+        options = options.base(base);
+    }
+    if let Some(message) = message {
+        options = options.message(&message);
+    }
+    let dataset = py.detach(|| Dataset::begin(&path, options));
+    let dataset = dataset.map_err(|error| exception(py, &error))?;
+    let path = dataset.path().to_path_buf();
+    let shared = Shared::new(State::Data(Box::new(dataset)), &path, place, true);
     Ok(Handle { shared, queue: Queue::default() })
 }
 
@@ -157,6 +201,16 @@ impl Handle {
             State::Data(dataset) => dataset.container_version(),
             _ => None,
         })
+    }
+
+    /// What became of a transaction: its number, and whether it is a version already.
+    #[getter]
+    fn outcome(&self, py: Python<'_>) -> Option<(u64, bool)> {
+        let outcome = self.shared.look(py, |state| match state {
+            State::Data(dataset) => dataset.outcome(),
+            _ => None,
+        });
+        outcome.map(|outcome| (outcome.number(), outcome.is_visible()))
     }
 
     #[getter]

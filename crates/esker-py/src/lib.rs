@@ -39,7 +39,7 @@ mod _esker {
     #[pymodule_export]
     use super::draft::{Draft, begin};
     #[pymodule_export]
-    use super::handle::{Handle, create, open};
+    use super::handle::{Handle, begin_transaction, create, open};
     #[pymodule_export]
     use super::models::amr::{
         Amr, amr_from_plotfile, amr_open, amr_plotfile, amr_store, amr_to_plotfile,
@@ -56,8 +56,8 @@ mod _esker {
     };
     #[pymodule_export]
     use super::tools::{
-        check, command, convert, crc32c, is_dataset, mpi_library, number_of_version, reader_notes,
-        recover, refs, replay, tag, tags, versions,
+        check, command, convert, crc32c, is_dataset, mpi_library, number_of_version, number_state,
+        reader_notes, recover, refs, replay, skip, tag, tags, versions,
     };
 
     use super::*;

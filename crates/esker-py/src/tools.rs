@@ -359,6 +359,25 @@ pub(crate) fn tag(
     Ok(made.map_err(|error| exception(py, &error))?.version)
 }
 
+/// Gives up a number of a container.
+#[pyfunction]
+pub(crate) fn skip(py: Python<'_>, path: PathBuf, number: u64, message: &str) -> PyResult<()> {
+    let skipped = py.detach(|| esker::skip(&LocalStore, &path, number, message));
+    skipped.map_err(|error| exception(py, &error))
+}
+
+/// What a number of a container has become.
+#[pyfunction]
+pub(crate) fn number_state(py: Python<'_>, path: PathBuf, number: u64) -> PyResult<&'static str> {
+    let state = py.detach(|| esker::number_state(&LocalStore, &path, number));
+    Ok(match state.map_err(|error| exception(py, &error))? {
+        esker::NumberState::Open => "open",
+        esker::NumberState::Prepared => "prepared",
+        esker::NumberState::Version => "version",
+        esker::NumberState::GivenUp => "given up",
+    })
+}
+
 /// The number of the version that people call so.
 #[pyfunction]
 pub(crate) fn number_of_version(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<u64> {

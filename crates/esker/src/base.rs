@@ -10,6 +10,7 @@ use esker_store::{Access, File, Store, StoreError};
 
 use crate::common::{Common, same_everywhere};
 use crate::error::{Error, Result};
+use crate::held::Held;
 use crate::hints::{Automatic, Hints, Switch};
 use crate::journal::{journal_path, read_journal};
 use crate::layout::Room;
@@ -31,6 +32,8 @@ pub(crate) struct Base {
     pub(crate) writable: bool,
     /// Whether it was opened as a container of logs.
     pub(crate) is_container: bool,
+    /// Whether all that it is told until it is committed is one transaction.
+    pub(crate) held: Option<Held>,
     pub(crate) align: Alignment,
     pub(crate) fill: FillMode,
     /// Whether new records are filled.
@@ -79,8 +82,8 @@ impl Base {
         own: Result<Common>,
     ) -> Result<(Base, bool)> {
         let (same, alike) = same_everywhere(&*comm, own)?;
-        let Common { path, hints, align, fill, fill_grown, short_file, writable, is_container } =
-            same;
+        let Common { path, hints, align, fill, fill_grown, short_file, writable, .. } = same;
+        let (is_container, held) = (same.is_container, same.held);
         let (raw, blobs) = (false, false);
         let comm = gathering(comm, &hints)?;
         let base = Base {
@@ -90,6 +93,7 @@ impl Base {
             path,
             writable,
             is_container,
+            held,
             align,
             fill,
             fill_grown,

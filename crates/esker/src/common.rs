@@ -9,6 +9,7 @@ use esker_format::Alignment;
 
 use crate::base::{joined, parts_of, told_of_root};
 use crate::error::{Error, Result};
+use crate::held::Held;
 use crate::hints::Hints;
 use crate::options::FillMode;
 
@@ -26,6 +27,8 @@ pub(crate) struct Common {
     pub(crate) writable: bool,
     /// Whether the path is a container's.
     pub(crate) is_container: bool,
+    /// Whether all of it is one transaction.
+    pub(crate) held: Option<Held>,
 }
 
 /// Rank 0's for everyone, or its error, and whether this rank is to write as it is. Rank 0 waits for nobody.
@@ -41,8 +44,8 @@ pub(crate) fn same_everywhere(
         Ok(own) => own,
         Err(error) => return told_of_root(comm, Err(error)).and(Err(Error::Garbled)),
     };
-    let Common { path, mut hints, align, fill, fill_grown, short_file, writable, is_container } =
-        own;
+    let Common { path, mut hints, align, fill, fill_grown, short_file, writable, .. } = own;
+    let (is_container, held) = (own.is_container, own.held);
     let fills = fill == FillMode::Fill;
     let numbers = [
         align.header,
@@ -60,9 +63,12 @@ pub(crate) fn same_everywhere(
     ];
     let numbers = Message::from_u64s(&numbers);
     let pairs = hints.given();
-    let parts = [path.as_os_str().as_bytes(), pairs.as_bytes(), &numbers[..]];
+    let held = Message::from_u64s(&Held::to_u64s(held.as_ref()));
+    let parts = [path.as_os_str().as_bytes(), pairs.as_bytes(), &numbers[..], &held[..]];
     let parts = parts_of(&told_of_root(comm, Ok(joined(&parts)))?)?;
-    let [path, pairs, numbers] = <[Vec<u8>; 3]>::try_from(parts).map_err(|_| Error::Garbled)?;
+    let parts = <[Vec<u8>; 4]>::try_from(parts);
+    let [path, pairs, numbers, held] = parts.map_err(|_| Error::Garbled)?;
+    let held = Held::from_u64s(&Message::from(held).to_u64s());
     let path = PathBuf::from(OsString::from_vec(path));
     // From the same text on every rank, so that a value out of its bounds is refused by all.
     hints.become_others(&String::from_utf8_lossy(&pairs));
@@ -78,6 +84,6 @@ pub(crate) fn same_everywhere(
     let fill = if fills { FillMode::Fill } else { FillMode::NoFill };
     let alike = writable == for_writing;
     let common =
-        Common { path, hints, align, fill, fill_grown, short_file, writable, is_container };
+        Common { path, hints, align, fill, fill_grown, short_file, writable, is_container, held };
     Ok((common, alike))
 }

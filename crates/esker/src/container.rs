@@ -22,12 +22,14 @@ mod mark;
 mod messages;
 mod named;
 mod names;
+mod numbered;
 mod promises;
 mod rebase;
 mod sections;
 mod seeing;
 mod tags;
 mod versions;
+mod waiting;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,12 +37,13 @@ use std::time::Instant;
 
 use esker_comm::{CommunicatorExt, Message};
 use esker_format::log::{Head, LogPart, Session};
-use esker_format::{Header, Variable, inside};
+use esker_format::{Header, NumRecs, Variable, inside};
 use esker_store::{Access, File, Lane, ReadPool, Store};
 
 use crate::base::{Base, broadcast_parts, identity, joined, parts_of};
 use crate::bounded::CacheUse;
 use crate::error::{Error, Result};
+use crate::held::Committed;
 use crate::hints::{Hints, LogFiles};
 use crate::log::{FILTERS, Index, Lengths, LogDamage, LogWriter, Memo, View};
 use crate::report::Report;
@@ -48,6 +51,7 @@ use chunks::Gridded;
 use deciding::Deciding;
 use distributed::Share;
 use names::MARK;
+use numbered::Decided;
 use seeing::Seen;
 
 pub(crate) use aborting::noted;
@@ -58,6 +62,7 @@ pub(crate) use mark::{Format, Mark};
 pub(crate) use messages::say;
 pub use named::version_in_path;
 pub(crate) use names::{data_path, meta_path, own_names};
+pub use numbered::{NumberState, number_state, skip};
 pub(crate) use promises::{Promises, Trust};
 pub(crate) use tags::tags_in;
 pub use tags::{Tag, tag, tags, version_named};
@@ -65,6 +70,7 @@ pub(crate) use versions::{
     Found, Glance, Read, Shelf, Telling, find, history, new_writer, now, promise_again, publish,
     read_all,
 };
+pub(crate) use waiting::next_version;
 
 /// Bytes of a lane's block in shared metadata and data files.
 const META_BLOCK: u64 = 256 << 10;
@@ -125,6 +131,8 @@ pub(crate) struct Container {
     others: Option<u64>,
     /// Whether others have changed definitions since this was opened.
     redefined: bool,
+    /// What became of the transaction that it is.
+    outcome: Option<Committed>,
 }
 
 /// The session that is being written.
@@ -287,6 +295,7 @@ impl Container {
             deciding: None,
             others: None,
             redefined: false,
+            outcome: None,
         }
     }
 
@@ -324,6 +333,7 @@ impl Container {
             deciding: None,
             others: None,
             redefined: false,
+            outcome: None,
         })
     }
 
@@ -364,8 +374,10 @@ impl Container {
             self.enclose(store);
         }
         self.require_filters(base, header)?;
-        self.commit(base, header, false, report)?;
-        self.take_in_others(base)?;
+        if base.held.is_none() {
+            self.commit(base, header, false, report)?;
+            self.take_in_others(base)?;
+        }
         self.view.change().set_header(header.clone());
         self.gridded = Gridded::of(&header.schema);
         Ok(())
@@ -373,7 +385,14 @@ impl Container {
 
     /// Fails if values that were written through filters could not be read any more. Collective.
     fn require_filters(&self, base: &Base, header: &Header) -> Result<()> {
-        let Ok(before) = Header::decode(&self.committed, u64::MAX) else { return Ok(()) };
+        let before = match base.held {
+            // What this transaction has defined itself, it may have written.
+            Some(_) => self.view.state().header().clone(),
+            None => match Header::decode(&self.committed, u64::MAX) {
+                Ok(before) => before,
+                Err(_) => return Ok(()),
+            },
+        };
         let filters = |variable: &Variable| variable.attrs.get(FILTERS).map(|a| a.values.clone());
         let changed = before.schema.vars.iter().zip(header.schema.vars.iter()).enumerate();
         let changed: Vec<(u64, &Variable)> = changed
@@ -386,7 +405,11 @@ impl Container {
         if changed.is_empty() {
             return Ok(());
         }
-        let records = before.records(u64::MAX);
+        let known = |header: &Header| match header.numrecs {
+            NumRecs::Count(records) => records,
+            NumRecs::Streaming => 0,
+        };
+        let records = known(&before).max(known(header));
         let wanted = || changed.iter().map(|(number, _)| (*number, 0..records.max(1))).collect();
         let allowed = self.see(base, records, Some(&wanted)).and_then(|()| {
             let state = self.view.state();
@@ -448,7 +471,7 @@ impl Container {
             logs: (0..).zip(all).map(part).collect(),
         };
         let paths = [meta_path(&base.path, &session, file), data_path(&base.path, &session, file)];
-        let made = match lane {
+        let made: Result<()> = match lane {
             0 => paths.iter().try_for_each(|path| {
                 // Who may read the mark may read all.
                 self.store.create_like(path, &base.path.join(MARK))?;
@@ -456,7 +479,7 @@ impl Container {
             }),
             _ => Ok(()),
         };
-        base.agree(made)?;
+        base.agree(made.and_then(|()| self.note_begun(base, &session)))?;
         let started = self.open_logs(base, &session, &paths);
         let writer = base.agree(started)?;
         let committed = writer.lengths();
@@ -550,6 +573,8 @@ impl Container {
         report: &mut Report,
     ) -> Result<()> {
         let clock = Instant::now();
+        let durable = base.held.as_ref().map_or(durable, |held| held.durable);
+        let chosen = base.held.as_ref().is_some_and(|held| held.number.is_some());
         let mut lengths = Lengths::default();
         let mut written = Ok(());
         if let Some(own) = &mut self.own {
@@ -567,7 +592,10 @@ impl Container {
         report.phases.sync += clock.elapsed();
         let bytes = header.encode();
         let wrote = self.own.as_ref().is_some_and(|own| own.committed != lengths);
-        if !base.comm.any(wrote || bytes != self.committed || (durable && !self.durable))? {
+        let is_new = wrote || bytes != self.committed || (durable && !self.durable);
+        // Others may wait for a number.
+        if !base.comm.any(is_new || chosen)? {
+            self.is_committed(base, None);
             return Ok(());
         }
         let sections = match &mut self.own {
@@ -580,13 +608,18 @@ impl Container {
         let (mine, count) = (deciding::grown(lengths, sections), sections.len());
         let gathered = base.comm.gather(0, mine)?;
         let (_, told) = base.told_by_root(|| {
-            let (number, redefined) =
+            let Decided { number, redefined, prepared } =
                 self.decide(base, &bytes, gathered.unwrap_or_default(), durable)?;
             let (met, records) = (self.others.is_some(), self.others.unwrap_or(0));
-            Ok(((), Message::from_u64s(&[number, redefined.into(), met.into(), records]).to_vec()))
+            let numbers = [number, redefined.into(), met.into(), records, prepared.unwrap_or(0)];
+            Ok(((), Message::from_u64s(&numbers).to_vec()))
         })?;
-        let numbers = <[u64; 4]>::try_from(Message::from(told).to_u64s());
-        let [version, redefined, met, records] = numbers.map_err(|_| Error::Garbled)?;
+        let numbers = <[u64; 5]>::try_from(Message::from(told).to_u64s());
+        let [version, redefined, met, records, prepared] = numbers.map_err(|_| Error::Garbled)?;
+        if prepared > 0 {
+            self.is_committed(base, Some(prepared));
+            return Ok(());
+        }
         self.redefined |= redefined > 0;
         self.others = (met > 0).then_some(records);
         base.message.set(None);
@@ -603,6 +636,19 @@ impl Container {
             let writer = own.writer.get_mut().unwrap_or_else(PoisonError::into_inner);
             writer.committed(count);
         }
+        self.is_committed(base, None);
+        Ok(())
+    }
+
+    /// Brings what was written into the files, safe from a loss of power, without a version. Collective.
+    pub(crate) fn write_out(&mut self, base: &Base, report: &mut Report) -> Result<()> {
+        let written = match self.writer() {
+            Some(writer) => writer.sync(report),
+            None => Ok(()),
+        };
+        self.epoch += 1;
+        base.agree(written)?;
+        self.together += 1;
         Ok(())
     }
 }

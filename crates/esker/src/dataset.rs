@@ -162,6 +162,9 @@ impl Dataset {
         }
         self.settle()?;
         let Dataset { ground, layout, .. } = self;
+        if ground.base.held.is_some() {
+            return self.write_out();
+        }
         if layout.commit(ground, true)? {
             return Ok(());
         }
@@ -192,6 +195,9 @@ impl Dataset {
     /// [`Dataset::sync`] waits. In a file, which has no versions, whoever opens it sees what was written. Collective.
     pub fn commit(&mut self) -> Result<()> {
         self.require_writable("commit")?;
+        if self.ground.base.held.is_some() {
+            return self.commit_held();
+        }
         self.settle()?;
         let Dataset { ground, layout, .. } = self;
         match layout.commit(ground, false)? {
@@ -244,6 +250,9 @@ impl Dataset {
         if !self.ground.base.writable {
             return Ok(());
         }
+        if self.ground.base.held.is_some() {
+            return self.commit_held();
+        }
         self.settle()?;
         let Dataset { ground, layout, .. } = &mut self;
         if layout.commit(ground, false)? {
@@ -269,6 +278,9 @@ impl Dataset {
         // A process that was forked from the one that has it gives nothing up.
         if !self.ground.base.writable || !self.ground.base.is_own_process() {
             return Ok(());
+        }
+        if self.ground.base.held.is_some() {
+            return self.abort_held();
         }
         let Dataset { ground, layout, .. } = &mut self;
         match layout.abort(ground)? {

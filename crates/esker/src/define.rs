@@ -202,6 +202,7 @@ impl Define {
             short_file,
             writable,
             is_container,
+            held: None,
         });
         let (mut base, _) = Base::new(store, comm, own)?;
         (base.raw, base.blobs) = (options.raw || base.hints.raw(), options.blobs);
@@ -416,6 +417,11 @@ impl Define {
     /// created or opened. Collective: the same on every rank.
     pub fn set_align(&mut self, align: Alignment) {
         self.base.align = align;
+    }
+
+    /// Whether it was begun as a transaction: [`Dataset::is_transaction`].
+    pub fn is_transaction(&self) -> bool {
+        self.base.held.is_some()
     }
 
     /// Whether it is a container of logs, or will be.
@@ -760,7 +766,8 @@ impl Define {
         let before = self.before.as_ref().and_then(|before| before.layout.as_ref());
         match before.and_then(|layout| layout.get::<Container>()) {
             Some(container) if self.base.is_root() && self.base.is_own_process() => {
-                container.void(&self.base)
+                container.void(&self.base)?;
+                container.give_up_number(&self.base)
             }
             _ => Ok(()),
         }

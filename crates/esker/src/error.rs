@@ -3,6 +3,7 @@
 mod decomposition;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use esker_comm::CommError;
 use esker_format::{ConvertError, DecodeError, RangeReport, SchemaError};
@@ -69,6 +70,48 @@ pub enum Error {
         version: u64,
         /// The version that the commit was made for.
         base: u64,
+    },
+
+    /// A transaction that was given up.
+    #[error("{}: the transaction is given up: {}", shown_path(path), sentence(why))]
+    GivenUp {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+
+    /// A transaction that a rank has aborted while this one was to commit it.
+    #[error("{}: the transaction is given up: rank {rank} has aborted it", shown_path(path))]
+    Aborted {
+        /// The directory.
+        path: PathBuf,
+        /// The lowest of the ranks that have.
+        rank: usize,
+    },
+
+    /// A transaction that cannot be committed before a number is decided; later it can.
+    #[error("{}: {}", shown_path(path), sentence(why))]
+    Undecided {
+        /// The directory.
+        path: PathBuf,
+        /// Which number, and why.
+        why: String,
+    },
+
+    /// A version that nobody has committed in time.
+    #[error(
+        "{}: no version behind {after} was committed within {} seconds",
+        shown_path(path),
+        waited.as_secs_f64()
+    )]
+    NoVersionYet {
+        /// The directory.
+        path: PathBuf,
+        /// The version that it was to be behind.
+        after: u64,
+        /// How long it was waited for.
+        waited: Duration,
     },
 
     /// Filters that values cannot pass.

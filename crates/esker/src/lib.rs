@@ -92,6 +92,7 @@ pub mod guide {}
 pub mod log_guide {}
 #[doc = include_str!("../../../docs/chunked.md")]
 pub mod chunked_guide {}
+mod held;
 mod hints;
 mod intervals;
 mod io_thread;
@@ -130,6 +131,7 @@ mod sound;
 mod strategy;
 mod taken;
 mod telling;
+mod transaction;
 mod tree;
 mod volume;
 mod window;
@@ -166,6 +168,7 @@ pub use esker_format::{
     SchemaError, Values, VarId, Variable, Version, values,
 };
 pub use graphs::Graphs;
+pub use held::Committed;
 pub use hints::{Automatic, Checksums, ChunkRefs, Hints, Layout};
 pub use io_thread::IoThread;
 pub use journal::{
@@ -187,5 +190,6 @@ pub use request::{RequestId, Requests};
 pub use selection::Selection;
 pub use sound::overlap;
 pub use telling::{reader_notes, uncounted_records};
+pub use transaction::{BeginOptions, NumberState, Transaction, follow, number_state, skip};
 pub use writer::require_unwritten;
 pub use young::Survives;

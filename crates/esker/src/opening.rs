@@ -28,6 +28,10 @@ use crate::telling::seal_notes;
 use crate::volume::Volume;
 use crate::writer;
 
+/// Why there is no transaction.
+const NO_TRANSACTIONS: &str =
+    "only containers have transactions: what is written to a classic file is in it";
+
 impl Dataset {
     /// Opens a dataset for reading.
     pub fn open(path: impl AsRef<Path>) -> Result<Dataset> {
@@ -44,8 +48,13 @@ impl Dataset {
         let access = if options.writable { Access::ReadWrite } else { Access::Read };
         let hints = options.hints.with_environment();
         let align = aligned(options.align, &hints);
+        let mut asked = options.container_version;
+        if let Some(after) = options.after {
+            asked = Some(container::next_version(&*comm, &store, path.as_ref(), after)?);
+        }
+        let held = options.held;
         let found = match comm.rank() {
-            0 => found(&store, path.as_ref(), access, options.container_version),
+            0 => found(&store, path.as_ref(), access, asked),
             _ => Ok(Found { path: path.as_ref().to_path_buf(), file: None, version: None }),
         };
         let OpenOptions { writable, fill, fill_grown, short_file, .. } = options;
@@ -54,7 +63,17 @@ impl Dataset {
             let (path, is_container) = (found.path, found.file.is_none());
             file = found.file;
             version = found.version;
-            Common { path, hints, align, fill, fill_grown, short_file, writable, is_container }
+            Common {
+                path,
+                hints,
+                align,
+                fill,
+                fill_grown,
+                short_file,
+                writable,
+                is_container,
+                held,
+            }
         });
         let (mut base, alike) = Base::new(store, comm, own)?;
         let opened = match file {
@@ -71,6 +90,9 @@ impl Dataset {
         }
         (base.raw, base.blobs) = (options.raw || base.hints.raw(), options.blobs);
         base.rooms = options.rooms;
+        if base.held.is_some() && !base.is_container {
+            return Err(Error::Container { path: base.path, why: NO_TRANSACTIONS.to_string() });
+        }
         let Some(file) = file else {
             base.has_no_burst_buffer();
             return Dataset::open_container(base, version);

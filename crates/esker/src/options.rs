@@ -1,11 +1,13 @@
 //! How a dataset is created and opened.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use esker_comm::{Communicator, SelfComm};
 use esker_format::{Alignment, Version};
 use esker_store::{LocalStore, Store};
 
+use crate::held::{After, Held};
 use crate::hints::{Hints, Layout};
 use crate::layout::Room;
 
@@ -104,6 +106,10 @@ impl CreateOptions {
 pub struct OpenOptions {
     pub(crate) writable: bool,
     pub(crate) container_version: Option<u64>,
+    /// Which version is waited for.
+    pub(crate) after: Option<After>,
+    /// Whether all of it is one transaction.
+    pub(crate) held: Option<Held>,
     /// Whether a burst buffer may stand before it.
     pub(crate) burst: bool,
     pub(crate) fill: FillMode,
@@ -124,6 +130,8 @@ impl Default for OpenOptions {
         OpenOptions {
             writable: false,
             container_version: None,
+            after: None,
+            held: None,
             burst: true,
             fill: FillMode::Fill,
             fill_grown: true,
@@ -148,6 +156,28 @@ impl OpenOptions {
     /// Which version of a container to read, instead of the newest.
     pub fn container_version(mut self, version: u64) -> Self {
         self.container_version = Some(version);
+        self
+    }
+
+    /// Waits until there is a version of a container behind this one, and reads that: the first that can be opened and is there for more than
+    /// a name. With 0 the container itself may come into being meanwhile. After `timeout` it is an error
+    /// ([`Error::NoVersionYet`](crate::Error::NoVersionYet)); `None` waits for ever. Rank 0 looks, the others sleep.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// # use esker::*;
+    /// # fn main() -> Result<()> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let path = dir.path().join("run.esk");
+    /// Dataset::create(&path, CreateOptions::new().layout(Layout::Log))?.enddef()?.close()?;
+    /// let first = Dataset::open_with(&path, OpenOptions::new().after(0, None))?;
+    /// assert_eq!(first.container_version(), Some(1));
+    /// let second = OpenOptions::new().after(1, Some(Duration::ZERO));
+    /// assert!(matches!(Dataset::open_with(&path, second), Err(Error::NoVersionYet { .. })));
+    /// # Ok(()) }
+    /// ```
+    pub fn after(mut self, version: u64, timeout: Option<Duration>) -> Self {
+        self.after = Some(After { version, timeout });
         self
     }
 

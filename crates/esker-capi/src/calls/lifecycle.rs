@@ -4,8 +4,11 @@ use std::ffi::{CStr, c_char, c_int};
 use std::path::Path;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, Once, PoisonError};
+use std::time::Duration;
 
-use esker::{Alignment, CreateOptions, Dataset, FillMode, Hints, OpenOptions, Schema, Version};
+use esker::{
+    Alignment, BeginOptions, CreateOptions, Dataset, FillMode, Hints, OpenOptions, Schema, Version,
+};
 use esker_comm::mpi::{MpiComm, info_pairs, launched, wrong_launcher};
 use esker_comm::{Communicator, Message};
 use esker_format::name::MAX_NAME;
@@ -15,7 +18,7 @@ use crate::codes::*;
 use crate::file::{Aligns, File, State, Touched, give, least, together};
 use crate::files;
 
-const NC_WRITE: c_int = 0x0001;
+pub(super) const NC_WRITE: c_int = 0x0001;
 const NC_NOCLOBBER: c_int = 0x0004;
 const NC_DISKLESS: c_int = 0x0008;
 const NC_MMAP: c_int = 0x0010;
@@ -217,7 +220,7 @@ pub(crate) unsafe fn create(
 /// # Safety
 ///
 /// `ncidp` is null or a place for a number.
-unsafe fn number(opened: Result<(File, Code)>, ncidp: *mut c_int) -> c_int {
+pub(super) unsafe fn number(opened: Result<(File, Code)>, ncidp: *mut c_int) -> c_int {
     let outcome = opened.and_then(|(file, code)| Ok((files::add(file)?, code)));
     let (ncid, code) = outcome.unwrap_or_else(|code| (-1, code));
     // SAFETY: the caller vouches for the place.
@@ -332,19 +335,30 @@ pub(crate) unsafe fn open(
     ncidp: *mut c_int,
 ) -> c_int {
     // SAFETY: the arguments are as C says.
-    unsafe { number(open_file(comm, path, omode, info), ncidp) }
+    unsafe { number(open_file((comm, path), omode, info, How::There), ncidp) }
 }
 
-unsafe fn open_file(
-    comm: usize,
-    path: *const c_char,
+/// How a file is opened.
+pub(super) enum How {
+    /// As it is there.
+    There,
+    /// For a transaction, that is made for this version; 0 for the newest.
+    Begin(Box<BeginOptions>, u64),
+    /// When there is a version behind this one, for at most so long.
+    Next(u64, Option<Duration>),
+}
+
+pub(super) unsafe fn open_file(
+    (comm, path): (usize, *const c_char),
     omode: c_int,
     info: usize,
+    how: How,
 ) -> Result<(File, Code)> {
     // SAFETY: the arguments are as C says.
     let (path, comm) = unsafe { place_of(comm, path) }?;
     let (safe, strict) = switches();
-    let format = if comm.rank() == 0 {
+    // What is waited for need not be there.
+    let format = if comm.rank() == 0 && !matches!(how, How::Next(..)) {
         match format_of(path) {
             Ok(-1) => NC_ENOTNC,
             Ok(format) if NETCDF4_FORMATS.contains(&format) => {
@@ -376,8 +390,14 @@ unsafe fn open_file(
         .align(forward())
         .comm(comm.clone())
         .hints(hints_for(&info));
-    let dataset =
-        Dataset::open_with(without_prefix(path), options).map_err(|e| together(&*comm, &e))?;
+    let name = without_prefix(path);
+    let dataset = match how {
+        How::There => Dataset::open_with(name, options),
+        How::Begin(begin, 0) => Dataset::begin(name, begin.open(options)),
+        How::Begin(begin, base) => Dataset::begin(name, begin.open(options).base(base)),
+        How::Next(after, timeout) => Dataset::open_with(name, options.after(after, timeout)),
+    };
+    let dataset = dataset.map_err(|e| together(&*comm, &e))?;
     if let Some((first, second, offset)) = esker::overlap(dataset.header()) {
         let (first, second) = (&first.name, &second.name);
         let why = format!("{path}: \"{first}\" and \"{second}\" overlap at byte {offset}");
@@ -667,7 +687,7 @@ pub(crate) unsafe fn end_indep_data(ncid: c_int) -> c_int {
     })
 }
 
-fn end_independent(file: &mut File) -> Result<()> {
+pub(super) fn end_independent(file: &mut File) -> Result<()> {
     if !file.independent {
         return Ok(());
     }

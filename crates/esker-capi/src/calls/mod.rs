@@ -8,6 +8,7 @@ mod inquire;
 mod lifecycle;
 mod storage;
 mod text;
+mod transactions;
 mod wait;
 
 pub(crate) use cdl::*;
@@ -17,4 +18,5 @@ pub(crate) use inquire::*;
 pub(crate) use lifecycle::*;
 pub(crate) use storage::*;
 pub(crate) use text::*;
+pub(crate) use transactions::*;
 pub(crate) use wait::*;

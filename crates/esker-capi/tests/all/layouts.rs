@@ -99,6 +99,24 @@ fn a_program_opens_old_versions_by_name() {
     }
 }
 
+#[test]
+fn transactions_with_numbers_aborts_and_readers_that_wait_from_c_and_fortran() {
+    let place = Place::new();
+    for (program, compiler, all) in
+        [("transactions.c", "mpicc", &[1, 2, 4][..]), ("transactions.f90", "mpif90", &[1][..])]
+    {
+        for mpi in mpis(compiler) {
+            let name = program.replace('.', "-");
+            let program = place.compile(&mpi, program);
+            for ranks in all {
+                let file = format!("{name}-{}-{ranks}.esk", mpi.name);
+                let hints = ["PNETCDF_HINTS=esker_layout=log"];
+                place.succeeds(&mpi, *ranks, &hints, &program, &[&file]);
+            }
+        }
+    }
+}
+
 /// What a hint cannot do is no error, and is told.
 #[test]
 fn what_a_storage_hint_cannot_do_is_told() {

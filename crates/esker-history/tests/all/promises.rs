@@ -194,6 +194,51 @@ fn what_was_prepared_is_promoted_by_the_next_writer_after_a_crash() {
 }
 
 #[test]
+fn what_only_grows_is_the_larger_one_and_what_is_needed_is_there_or_all_is_given_up() {
+    let segments = MemorySegments::default();
+    let [a, b] = [1, 2].map(|writer| history(&segments, writer).growing(17));
+    let records = |number: u8| Item::fact(17, b"", Some(vec![number]));
+    let small = |number| Attempt::new(main(), 0).items(vec![records(number)]);
+    let large = |number| {
+        let mut items: Vec<Item> = (0..2000).map(|i| data(i, 0..5, "large")).collect();
+        items.push(records(number));
+        Attempt::new(main(), 0).items(items)
+    };
+    assert_eq!(a.commit_as(large(3), 3).unwrap(), Turn::Prepared);
+    assert_eq!(a.commit_as(small(9).needs(&[3]), 4).unwrap(), Turn::Prepared);
+    // 5 needs a number that is given up, and 6 needs that.
+    assert_eq!(a.commit_as(large(99).needs(&[2]), 5).unwrap(), Turn::Prepared);
+    assert_eq!(a.commit_as(small(99).needs(&[4, 5]), 6).unwrap(), Turn::Prepared);
+    assert_eq!(a.commit_as(small(1), 7).unwrap(), Turn::Prepared);
+    b.give_up(Attempt::new(main(), 0), 2, GivenUp::Aborted).unwrap();
+    assert_eq!(b.commit_as(small(7), 1).unwrap(), Turn::Decided);
+    assert_eq!(a.newest(&main()).unwrap(), 7);
+    let number = |version: u64| a.exact(&main(), version).unwrap().fact(17, b"").unwrap().unwrap();
+    assert_eq!([1, 2, 3, 4, 5, 6, 7].map(|v| number(v)[0]), [7, 7, 7, 9, 9, 9, 9]);
+    for (version, is_commit) in [(3, true), (4, true), (5, false), (6, false), (7, true)] {
+        let decision = a.decision(&main(), version).unwrap().unwrap();
+        assert_eq!(decision.commit().is_some(), is_commit, "{version}");
+    }
+    assert!(
+        a.last(&main()).unwrap().facts(7).unwrap().is_empty(),
+        "needs stay with what is prepared"
+    );
+    assert!(segments.list("prepared/main").unwrap().is_empty(), "what was promoted is gone");
+    let needed = a.commit_as(small(1).needs(&[5]), 8);
+    assert!(matches!(needed, Err(Error::Needed { number: 5, .. })));
+    assert!(a.decision(&main(), 8).unwrap().unwrap().commit().is_none());
+    let waiting = Attempt::new(main(), 8).needs(&[11]);
+    let waiting = a.commit(waiting, &mut Strict::default());
+    assert!(matches!(waiting, Err(Error::Waiting { number: 11, .. })));
+    assert!(matches!(a.commit_as(small(1).needs(&[12]), 12), Err(Error::Wrong(_))));
+    // Facts beside a run are in the versions behind it, too, however they are merged.
+    for i in 0..30u64 {
+        commit(&a, 8 + i, vec![fact("step", &i.to_string())]).unwrap();
+    }
+    assert_eq!(a.last(&main()).unwrap().fact(17, b"").unwrap(), Some(vec![9]));
+}
+
+#[test]
 fn a_tag_is_a_name_for_ever_and_a_branch_a_writable_one() {
     let segments = MemorySegments::default();
     let history = history(&segments, 1);

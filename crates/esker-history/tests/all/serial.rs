@@ -15,7 +15,7 @@ use crate::lossy::{Lossy, Trouble};
 #[derive(Debug, Clone)]
 enum Act {
     Commit { writer: u64, behind: u64, first: u64, len: u64, fact: u8, large: bool },
-    As { writer: u64, ahead: u64, give_up: bool },
+    As { writer: u64, ahead: u64, give_up: bool, needs: u64 },
     Tag { writer: u64, back: u64 },
     Expire { last: u64 },
     Collect { dead: u64 },
@@ -31,8 +31,12 @@ fn act() -> impl Strategy<Value = Act> {
         fact,
         large,
     });
-    let chosen = (0u64..4, 1u64..4, prop::bool::weighted(0.2));
-    let chosen = chosen.prop_map(|(writer, ahead, give_up)| Act::As { writer, ahead, give_up });
+    let chosen = (0u64..4, 1u64..4, prop::bool::weighted(0.2), 0u64..4);
+    let chosen = chosen.prop_map(|(writer, ahead, give_up, needs)| {
+        // Most need nothing.
+        let needs = if needs > 2 { 0 } else { needs };
+        Act::As { writer, ahead, give_up, needs }
+    });
     prop_oneof![
         8 => commit,
         2 => chosen,
@@ -69,6 +73,8 @@ enum Fate {
 struct Told {
     base: u64,
     elements: std::ops::Range<u64>,
+    /// The number that it needs; 0 for none.
+    needs: u64,
     fate: Fate,
 }
 
@@ -93,9 +99,9 @@ fn token(item: &Item) -> usize {
 /// Carries out what a writer does; what it is told goes into the ledger.
 fn perform(segments: Arc<dyn Segments>, act: &Act, ledger: &Ledger) {
     let main = Branch::main();
-    let reserve = |base, elements| {
+    let reserve = |base, elements, needs| {
         let mut all = ledger.lock().unwrap();
-        all.push(Told { base, elements, fate: Fate::Unknown });
+        all.push(Told { base, elements, needs, fate: Fate::Unknown });
         all.len() - 1
     };
     let tell = |token: usize, fate| ledger.lock().unwrap()[token].fate = fate;
@@ -105,7 +111,7 @@ fn perform(segments: Arc<dyn Segments>, act: &Act, ledger: &Ledger) {
             let Ok(newest) = history.newest(&main) else { return };
             let base = newest.saturating_sub(behind);
             let elements = first..first + len;
-            let token = reserve(base, elements.clone());
+            let token = reserve(base, elements.clone(), 0);
             let mut items = vec![
                 data(TOKENS, 0, token as u64..token as u64 + 1, token),
                 data(GRID, 0, elements, token),
@@ -133,13 +139,17 @@ fn perform(segments: Arc<dyn Segments>, act: &Act, ledger: &Ledger) {
                 },
             );
         }
-        Act::As { writer, ahead, give_up } => {
+        Act::As { writer, ahead, give_up, needs } => {
             let history = History::new(segments, 100 + writer);
             let Ok(newest) = history.newest(&main) else { return };
             let number = newest + ahead;
-            let token = reserve(u64::MAX, 0..0);
+            let needs = if needs > 0 { number.saturating_sub(needs) } else { 0 };
+            let token = reserve(u64::MAX, 0..0, needs);
             let items = vec![data(TOKENS, 0, token as u64..token as u64 + 1, token)];
-            let attempt = Attempt::new(main, newest).items(items);
+            let mut attempt = Attempt::new(main, newest).items(items);
+            if needs > 0 {
+                attempt = attempt.needs(&[needs]);
+            }
             let once = || match give_up {
                 true => history.give_up(attempt.clone(), number, GivenUp::Aborted),
                 false => history.commit_as(attempt.clone(), number),
@@ -152,8 +162,8 @@ fn perform(segments: Arc<dyn Segments>, act: &Act, ledger: &Ledger) {
                 token,
                 match told {
                     _ if give_up => Fate::Refused,
-                    Ok(()) => Fate::Prepared(number),
-                    Err(Error::Decided { .. }) => Fate::Refused,
+                    Ok(_) => Fate::Prepared(number),
+                    Err(Error::Decided { .. } | Error::Needed { .. }) => Fate::Refused,
                     Err(_) => Fate::Unknown,
                 },
             );
@@ -219,6 +229,12 @@ fn judge(lossy: &Lossy, ledger: &Ledger) -> std::result::Result<(), TestCaseErro
         match told.fate {
             Fate::Acknowledged(number) => prop_assert_eq!(there, Some(&number), "token {}", token),
             Fate::Prepared(number) if number <= newest => {
+                let is_void = told.needs > 0
+                    && history.decision(&main, told.needs).unwrap().unwrap().commit().is_none();
+                if is_void {
+                    prop_assert_eq!(there, None, "token {} needs {}", token, told.needs);
+                    continue;
+                }
                 prop_assert_eq!(there, Some(&number), "token {}", token);
             }
             Fate::Prepared(_) => prop_assert_eq!(there, None),

@@ -29,10 +29,10 @@ from ._esker import Token, __version__, is_dataset, mpi_library
 from ._graphs import Edge, Graph, Vertex
 from ._progress import progress_bar
 from ._tools import Check, Finding, References, check, convert, recover, refs, replay
-from ._transaction import transaction
+from ._transaction import Outcome, follow, number_state, skip, transaction
 from ._variable import Variable
 from ._versions import Version, tag, tags, versions
-from .errors import ChecksumError, Conflict, FormatError, MissingName, RangeError, RankError
+from .errors import ChecksumError, Conflict, FormatError, GivenUp, MissingName, RangeError, RankError
 
 __all__ = [
     "Check",
@@ -43,8 +43,10 @@ __all__ = [
     "Edge",
     "Finding",
     "FormatError",
+    "GivenUp",
     "Graph",
     "MissingName",
+    "Outcome",
     "RangeError",
     "RankError",
     "References",
@@ -58,15 +60,18 @@ __all__ = [
     "convert",
     "crc32c",
     "create",
+    "follow",
     "is_dataset",
     "mesh",
     "mpi_library",
+    "number_state",
     "open",
     "progress_bar",
     "recover",
     "refs",
     "relation",
     "replay",
+    "skip",
     "tag",
     "tags",
     "transaction",

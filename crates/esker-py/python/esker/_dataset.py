@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
+import math
 import os
 import weakref
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +20,16 @@ from ._variable import Variable
 from ._versions import Version, versions
 from .errors import MissingName
 
-__all__ = ["Dataset", "Dimension", "create", "open"]
+__all__ = ["Dataset", "Dimension", "Outcome", "create", "open"]
+
+
+class Outcome(NamedTuple):
+    """What became of a transaction."""
+
+    #: The number that its version has, or will have.
+    number: int
+    #: Whether it is a version already; if not, it becomes one when all numbers before it are decided.
+    visible: bool
 
 
 class Dimension:
@@ -106,15 +118,23 @@ class Dataset:
     a rank that has nothing to move selects nothing (``v[0:0]``).
     """
 
-    def __init__(self, handle: _esker.Handle, *, masked: bool = False, reopen: tuple[Any, ...] | None = None) -> None:
+    def __init__(
+        self,
+        handle: _esker.Handle,
+        *,
+        masked: bool = False,
+        reopen: tuple[Any, ...] | None = None,
+        forgotten: Callable[[_esker.Handle], None] | None = None,
+    ) -> None:
         self._handle = handle
+        self._outcome: Outcome | None = None
         # Weak, because variables hold their dataset: a dataset that nobody uses is closed at once.
         self._variables: weakref.WeakValueDictionary[str, Variable] = weakref.WeakValueDictionary()
         self._reopen = reopen
         # Queued reads by keys with arrays: the result, how it is made, and of what.
         self._unfinished: list[tuple[np.ndarray, Any, np.ndarray]] = []
         if handle.size == 1:
-            weakref.finalize(self, _close_forgotten, handle)
+            weakref.finalize(self, forgotten or _close_forgotten, handle)
         # The graphs as they were read last, and of which definitions.
         self._graph_set: Any = None
         #: Whether variables give masked arrays.
@@ -208,6 +228,14 @@ class Dataset:
     @collective.setter
     def collective(self, collective: bool) -> None:
         self._handle.collective = bool(collective)
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What became of the transaction that this is (:func:`esker.transaction`); None while it is going on, and for all other datasets."""
+        found = self._handle.outcome
+        if found is not None:
+            self._outcome = Outcome(*found)
+        return self._outcome
 
     @property
     def closed(self) -> bool:
@@ -468,6 +496,12 @@ def _close_forgotten(handle: _esker.Handle) -> None:
         warnings.warn(f"a dataset that was not closed could not be: {error}", ResourceWarning, stacklevel=2)
 
 
+def _abort_forgotten(handle: _esker.Handle) -> None:
+    """Gives up a transaction that nobody has ended."""
+    with contextlib.suppress(Exception):
+        handle.abort(True)
+
+
 def _reopened(path: str, masked: bool, version: int | None) -> Dataset:
     return open(path, masked=masked, version=version)
 
@@ -547,6 +581,34 @@ def begin(
     return _esker.begin(os.fsdecode(path), layout=layout, clobber=clobber, hints=_hints(hints))
 
 
+#: Seconds for which Python is not asked whether somebody has pressed Ctrl-C.
+_PATIENCE = 0.5
+
+
+def _opened(path: str, after: int | None, timeout: float | None, arguments: dict[str, Any]) -> _esker.Handle:
+    """Opens, or waits for, a version."""
+    if after is None:
+        return _esker.open(path, after=None, timeout=0.0, **arguments)
+    if timeout is not None and not timeout >= 0:
+        raise ValueError(f"timeout={timeout}: it is a number of seconds")
+    # As many waits on all ranks.
+    waits = itertools.count() if timeout is None else range(max(1, math.ceil(timeout / _PATIENCE)))
+    each = _PATIENCE if timeout is None else timeout / len(waits)
+    for _ in waits:
+        try:
+            return _esker.open(path, after=after, timeout=each, **arguments)
+        except TimeoutError:
+            continue
+    raise TimeoutError(f"{path}: no version behind {after} was committed within {timeout} seconds")
+
+
+def _begun(path: str, masked: bool, hints: Mapping[str, Any] | None, arguments: dict[str, Any]) -> Dataset:
+    """A container in which a transaction begins."""
+    handle = _esker.begin_transaction(path, hints=_hints(hints), **arguments)
+    _warn_of_hints(handle)
+    return Dataset(handle, masked=masked, forgotten=_abort_forgotten)
+
+
 def open(
     path: str | os.PathLike[str],
     mode: str = "r",
@@ -555,6 +617,8 @@ def open(
     hints: Mapping[str, Any] | None = None,
     fill: bool = True,
     version: int | str | None = None,
+    after: int | None = None,
+    timeout: float | None = None,
     masked: bool = False,
     **new: Any,
 ) -> Dataset:
@@ -563,6 +627,8 @@ def open(
     mode: ``r`` to read, ``r+`` to change, ``a`` to change or create, ``w`` to create, ``x`` to create
         what must not be there.
     version: which version of a container to read, a number or a tag, instead of the newest; ``"run.esk@7"`` is the same.
+    after: waits until there is a version of a container behind this one, and opens that; :func:`follow` gives one after the other.
+    timeout: seconds after which waiting is a TimeoutError; for ever without it.
     masked: whether variables give masked arrays.
     Other keywords are those of :func:`create`, for modes that create.
     """
@@ -580,9 +646,10 @@ def open(
         raise ValueError(f"mode {mode!r} is not one of r, r+, a, w, x")
     if new:
         raise TypeError(f"{', '.join(new)}: only for modes that create a dataset")
-    handle = _esker.open(
-        path, writable=mode == "r+", fill=fill, hints=_hints(hints), comm=comm, version=version
-    )
+    if after is not None and version is not None:
+        raise TypeError("version= opens a version that is there, after= waits for one: not both")
+    arguments = {"writable": mode == "r+", "fill": fill, "hints": _hints(hints), "comm": comm, "version": version}
+    handle = _opened(path, after, timeout, arguments)
     _warn_of_hints(handle)
     for note in handle.notes():
         import warnings

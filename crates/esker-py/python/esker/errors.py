@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ChecksumError", "Conflict", "FormatError", "MissingName", "RangeError", "RankError"]
+__all__ = ["ChecksumError", "Conflict", "FormatError", "GivenUp", "MissingName", "RangeError", "RankError"]
 
 
 class MissingName(KeyError):
@@ -26,6 +26,13 @@ class Conflict(RuntimeError):
 
 class FormatError(ValueError):
     """The file is not a classic netCDF file or a container, or it is damaged."""
+
+
+class GivenUp(RuntimeError):
+    """The transaction is given up: another rank has aborted it, or a number that it needs was given up.
+
+    Nothing of it is in the container.
+    """
 
 
 class RangeError(ValueError):

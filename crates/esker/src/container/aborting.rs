@@ -84,6 +84,7 @@ impl Container {
             let numbers = std::iter::once(logs as u64).chain(ends.flat_map(|(m, d)| [m, d]));
             Ok(((), Message::from_u64s(&numbers.collect::<Vec<_>>()).to_vec()))
         })?;
+        // From here on nothing of it can be read or committed.
         self.own = None;
         let told = Message::from(told).to_u64s();
         let (logs, ends) = told.split_first().ok_or(Error::Garbled)?;
@@ -113,6 +114,7 @@ impl Container {
                 }
             }
         }
+        base.by_root(|| self.give_up_number(base))?;
         Ok(())
     }
 }

@@ -10,6 +10,7 @@ use esker_history::{Attempt, History, Rebase, spaces};
 use esker_store::Access;
 
 use super::edition::Edition;
+use super::numbered::{Decided, NO_PART, promise_missing};
 use super::rebase::{self, Behind};
 use super::versions::{self, Telling, history, new_writer, now, publish};
 use super::{Container, Format, Mark, Promises, Trust, broken, data_path, meta_path};
@@ -29,6 +30,8 @@ pub(super) struct Deciding {
     base: u64,
     /// A commit that may have been made: nobody has said.
     in_doubt: Option<Attempt>,
+    /// The lengths of this session's logs when it was tried.
+    doubted_lengths: Vec<(u64, u64)>,
     /// The lengths of this session's logs when its stretch began, and at its last commit; and whether the session is known.
     begun: Vec<(u64, u64)>,
     last: Vec<(u64, u64)>,
@@ -67,13 +70,47 @@ impl Deciding {
         self.in_doubt.is_some()
     }
 
+    /// The version that the next commit is made for.
+    pub(super) fn base(&self) -> u64 {
+        self.base
+    }
+
+    /// The history that it is made in.
+    pub(super) fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// A commit that may have been made.
+    pub(super) fn doubted(&self) -> Option<Attempt> {
+        self.in_doubt.clone()
+    }
+
+    /// The lengths of this session's logs at that commit.
+    pub(super) fn doubted_lengths(&self) -> &[(u64, u64)] {
+        &self.doubted_lengths
+    }
+
+    /// From here on this commit may have been made, of logs of these lengths.
+    pub(super) fn doubt(&mut self, attempt: Attempt, lengths: Vec<(u64, u64)>) {
+        (self.in_doubt, self.doubted_lengths) = (Some(attempt), lengths);
+    }
+
+    /// What became of the commit is known.
+    pub(super) fn is_decided(&mut self) {
+        self.in_doubt = None;
+    }
+
     /// A commit that was refused was not made: what is written next may go where it could not.
     fn is_refused(&mut self, error: &Error) {
-        if matches!(error, Error::Conflict { .. }) {
+        if matches!(error, Error::Conflict { .. } | Error::GivenUp { .. } | Error::Undecided { .. })
+        {
             self.in_doubt = None;
         }
     }
 }
+
+/// How long logs are, and the sections that they have grown by.
+pub(super) type Grown = (Vec<(u64, u64)>, Vec<Section>);
 
 /// Bytes of payload and metadata in logs of these lengths.
 fn sum(lengths: &[(u64, u64)]) -> (u64, u64) {
@@ -121,14 +158,12 @@ impl Container {
         header: &[u8],
         gathered: Vec<Message>,
         durable: bool,
-    ) -> Result<(u64, bool)> {
-        let failed = |error| versions::of_history(&base.path, error);
-        let (mut lengths, mut sections) = (Vec::with_capacity(gathered.len()), Vec::new());
-        if let Some(own) = &self.own {
-            for (log, message) in (0..).zip(gathered) {
-                lengths.push(of_log((own.session.identity, log), &message, &mut sections)?);
-            }
+    ) -> Result<Decided> {
+        if let Some(number) = base.held.as_ref().and_then(|held| held.number) {
+            return self.decide_as(base, (header, number), gathered, durable);
         }
+        let failed = |error| versions::of_history(&base.path, error);
+        let (lengths, sections) = self.told_of_logs(gathered)?;
         let mut deciding = match self.deciding.take() {
             Some(deciding) => deciding,
             None => self.begin_deciding(base)?,
@@ -165,6 +200,24 @@ impl Container {
         if let Some(attempt) = &deciding.in_doubt {
             let made = deciding.history.commit(attempt.clone(), &mut behind);
             match made {
+                Ok(number) if base.held.is_some() => {
+                    let (redefined, most) = (behind.redefined, behind.most_records);
+                    met = behind.begin_again();
+                    drop(behind);
+                    drop(state);
+                    let (_, records) = facts::without_records(header);
+                    self.others = met.then_some(records.max(most));
+                    let made = match deciding.doubted_lengths == lengths {
+                        true => promise_missing(&self.store, &base.path, &deciding.history, number),
+                        false => Err(broken(&base.path, NO_PART)),
+                    };
+                    if made.is_ok() {
+                        deciding.is_decided();
+                    }
+                    deciding.is_known = true;
+                    self.deciding = Some(deciding);
+                    return made.map(|()| Decided { number, redefined, prepared: None });
+                }
                 Ok(number) => {
                     (deciding.base, deciding.in_doubt) = (number, None);
                     met = deciding.has_met(behind.begin_again());
@@ -182,11 +235,12 @@ impl Container {
         let items = self.news(&deciding, header, &lengths, &sections);
         let mut attempt = Attempt::new(Branch::main(), deciding.base).items(items);
         let message = base.message.get().unwrap_or_else(|| base.hints.message.clone());
-        attempt = attempt.durable(durable).time(now()).message(&message);
+        let needs = base.held.as_ref().map(|held| &held.needs[..]).unwrap_or_default();
+        attempt = attempt.durable(durable).time(now()).message(&message).needs(needs);
         if self.replaced.is_some() {
             attempt = attempt.whole();
         }
-        deciding.in_doubt = Some(attempt.clone());
+        deciding.doubt(attempt.clone(), lengths.clone());
         let own = sum(&lengths);
         let bytes =
             (deciding.bytes.0.saturating_add(own.0), deciding.bytes.1.saturating_add(own.1));
@@ -213,7 +267,7 @@ impl Container {
                     self.others = Some(records.max(most_records));
                 }
                 let after = self.after(base, &mut deciding, (number, met));
-                after.map(|()| (number, redefined))
+                after.map(|()| Decided { number, redefined, prepared: None })
             }
             Err(error) => {
                 deciding.is_refused(&error);
@@ -223,6 +277,17 @@ impl Container {
         // Also after a failure: what was committed is known to have been.
         self.deciding = Some(deciding);
         made
+    }
+
+    /// What all ranks tell of their logs: how long they are, and the sections that they have grown by.
+    pub(super) fn told_of_logs(&self, gathered: Vec<Message>) -> Result<Grown> {
+        let (mut lengths, mut sections) = (Vec::with_capacity(gathered.len()), Vec::new());
+        if let Some(own) = &self.own {
+            for (log, message) in (0..).zip(gathered) {
+                lengths.push(of_log((own.session.identity, log), &message, &mut sections)?);
+            }
+        }
+        Ok((lengths, sections))
     }
 
     /// What is to be done when a version was committed: sees to what others have written, if it has `met` them, and to what it replaces. Rank 0.
@@ -250,6 +315,13 @@ impl Container {
             // What was replaced is garbage now, in the way of nothing.
             let _ = self.store.remove(old);
         }
+        let prepared = base.path.join("prepared").join("main");
+        if self.store.is_dir(&prepared)? {
+            // What was prepared for it must not become a version of this one.
+            for name in self.store.names_in(&prepared)? {
+                let _ = self.store.remove(&prepared.join(name));
+            }
+        }
         Ok(())
     }
 
@@ -267,7 +339,7 @@ impl Container {
     }
 
     /// What is needed to commit to what this one builds on.
-    fn begin_deciding(&self, base: &Base) -> Result<Deciding> {
+    pub(super) fn begin_deciding(&self, base: &Base) -> Result<Deciding> {
         let top = self.next.saturating_sub(1);
         if self.replaced.is_none() {
             require_countable(&base.path, self.version, top)?;
@@ -279,6 +351,7 @@ impl Container {
             history: history.witnessed(Arc::new(trust)),
             base: self.next.saturating_sub(1),
             in_doubt: None,
+            doubted_lengths: Vec::new(),
             begun: Vec::new(),
             last: Vec::new(),
             is_known: false,
@@ -288,7 +361,7 @@ impl Container {
     }
 
     /// What is new since the version that the next one builds on.
-    fn news(
+    pub(super) fn news(
         &self,
         deciding: &Deciding,
         header: &[u8],

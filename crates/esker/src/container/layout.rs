@@ -370,7 +370,8 @@ impl Layout for Container {
     }
 
     fn abandon(&self, ground: &Ground) -> Result<()> {
-        self.void(&ground.base)
+        self.void(&ground.base)?;
+        self.give_up_number(&ground.base)
     }
 
     fn version(&self) -> Option<u64> {

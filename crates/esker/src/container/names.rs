@@ -8,8 +8,9 @@ use esker_format::log::Session;
 pub(crate) const MARK: &str = "esker.json";
 
 /// The mark of a container, and the folders that it has.
-pub(crate) fn own_names(path: &Path) -> (PathBuf, [PathBuf; 5]) {
-    let folders = ["versions", "segments", "runs", "refs/main", "refs"];
+pub(crate) fn own_names(path: &Path) -> (PathBuf, [PathBuf; 7]) {
+    let folders =
+        ["versions", "segments", "runs", "refs/main", "refs", "prepared/main", "prepared"];
     (path.join(MARK), folders.map(|folder| path.join(folder)))
 }
 

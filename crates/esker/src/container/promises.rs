@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use esker_format::history::Branch;
 use esker_format::log::{Promise, PromiseSlot};
-use esker_history::Witness;
+use esker_history::{History, Witness};
 use esker_store::{Access, File, Store};
 
 use super::names::{MARK, promises_path};
-use crate::error::Result;
+use super::numbered::promise_promoted;
+use crate::error::{Error, Result};
 
 /// Slots that are read at once.
 const SLOTS: usize = 64;
@@ -188,5 +189,23 @@ impl Witness for Trust {
     fn is_another(&self, branch: &Branch, number: u64, sum: u32) -> esker_history::Result<bool> {
         let slot = self.slot(branch, number)?;
         Ok(matches!(slot, PromiseSlot::Promise(promise) if promise.manifest != sum))
+    }
+
+    fn promoted(
+        &self,
+        history: &History,
+        branch: &Branch,
+        number: u64,
+    ) -> esker_history::Result<()> {
+        if *branch != Branch::main()
+            || matches!(self.slot(branch, number)?, PromiseSlot::Promise(_))
+        {
+            return Ok(());
+        }
+        let promised = promise_promoted(&self.store, &self.path, history, number);
+        promised.map_err(|error| match error {
+            Error::Store(error) => esker_history::Error::Store(error),
+            other => esker_history::Error::Wrong(other.to_string()),
+        })
     }
 }

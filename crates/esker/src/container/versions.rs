@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use esker_format::history::Branch;
 use esker_format::inside;
-use esker_format::log::{Manifest, Promise, PromiseSlot};
+use esker_format::log::{Manifest, Promise, PromiseSlot, RECORDS};
 use esker_history::{Attempt, History, Item, Key, Rebase, Version, spaces, tag_in};
 use esker_store::{Access, File, FolderSegments, Store};
 
@@ -79,7 +79,7 @@ pub(crate) struct Shelf {
 /// The history of a container, for a writer of this number.
 pub(crate) fn history(store: &Arc<dyn Store>, path: &Path, writer: u64) -> History {
     let segments = FolderSegments::new(store.clone(), path, &path.join(MARK));
-    History::new(Arc::new(segments), writer)
+    History::new(Arc::new(segments), writer).growing(RECORDS)
 }
 
 pub(crate) fn read_all(store: &dyn Store, path: &Path) -> Result<Vec<u8>> {
@@ -97,6 +97,12 @@ fn contents(file: &dyn File) -> Result<Vec<u8>> {
 pub(crate) fn of_history(path: &Path, error: esker_history::Error) -> Error {
     match error {
         esker_history::Error::Store(error) => error.into(),
+        esker_history::Error::Needed { .. } => {
+            Error::GivenUp { path: path.to_path_buf(), why: error.to_string() }
+        }
+        esker_history::Error::Waiting { .. } => {
+            Error::Undecided { path: path.to_path_buf(), why: error.to_string() }
+        }
         esker_history::Error::Conflict { conflict, base } => Error::Conflict {
             path: path.to_path_buf(),
             what: conflict.what,
@@ -367,7 +373,7 @@ fn asked_for(store: &Arc<dyn Store>, path: &Path, version: u64) -> Result<Found>
     }
 }
 
-fn first_of(slot: &PromiseSlot) -> Option<u64> {
+pub(super) fn first_of(slot: &PromiseSlot) -> Option<u64> {
     match slot {
         PromiseSlot::Promise(Promise { first, .. }) => Some(*first),
         _ => None,
@@ -529,7 +535,7 @@ pub(crate) fn publish(
 }
 
 /// The checksum of a decision's bytes.
-fn sum_of(store: &dyn Store, container: &Path, number: u64) -> Result<u32> {
+pub(super) fn sum_of(store: &dyn Store, container: &Path, number: u64) -> Result<u32> {
     let decided = decisions_path(container).join(format!("{number:08}"));
     Ok(crc32c::crc32c(&read_all(store, &decided)?))
 }

@@ -48,6 +48,18 @@ fn log_makes_a_container_whose_versions_can_be_read() {
 }
 
 #[test]
+fn transactions_appear_in_the_order_of_their_numbers() {
+    made_by("transactions", |dataset, said| {
+        assert_eq!(said, "a reader saw [1, 2, 4, 5, 6] records\n");
+        let expected = (0..24).map(|i| i / 4).map(|step| match step {
+            2 => f64::from(9.969_209_968_386_869e36_f32),
+            step => f64::from(step),
+        });
+        assert_eq!(values(dataset, "t"), expected.collect::<Vec<f64>>());
+    });
+}
+
+#[test]
 fn background_flushes_and_reads_while_it_computes() {
     made_by("background", |dataset, said| {
         assert_eq!(said, "the mean is 499.5\n");

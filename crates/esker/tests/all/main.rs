@@ -42,6 +42,8 @@ mod sparse;
 mod strides;
 mod subfiles;
 mod subfiles_power;
+mod transactions;
+mod transactions_model;
 mod two_jobs;
 mod writers;
 mod young;
