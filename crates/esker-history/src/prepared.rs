@@ -5,6 +5,7 @@
 //! the newest number in order to write.
 
 use esker_format::history::{Branch, Commit, GivenUp, Verdict};
+use esker_format::inside;
 
 use crate::attempt::Attempt;
 use crate::commit::Outcome;
@@ -74,6 +75,20 @@ impl History {
             newest += 1;
         }
         Ok(newest)
+    }
+
+    /// The numbers of a branch that are prepared and not decided, as far as a list knows, the lowest first.
+    pub fn waiting(&self, branch: &Branch) -> Result<Vec<u64>> {
+        let listed = self.segments.list(&keys::prepared_of(branch))?;
+        let mut numbers: Vec<u64> =
+            listed.iter().filter_map(|name| inside::version(name)).collect();
+        if numbers.is_empty() {
+            return Ok(numbers);
+        }
+        let newest = self.newest(branch)?;
+        numbers.retain(|number| *number > newest);
+        numbers.sort_unstable();
+        Ok(numbers)
     }
 
     /// What is prepared for a number.

@@ -56,8 +56,8 @@ mod _esker {
     };
     #[pymodule_export]
     use super::tools::{
-        check, command, convert, is_dataset, mpi_library, number_of_version, reader_notes, recover,
-        refs, replay, tag, tags, versions,
+        check, command, convert, expire, gc, is_dataset, mpi_library, number_of_version,
+        reader_notes, recover, refs, replay, tag, tags, versions,
     };
 
     use super::*;

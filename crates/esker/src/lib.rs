@@ -148,7 +148,8 @@ pub use chunked::policy as owners;
 pub use chunked::{ChunkFault, ChunkFaultKind, Chunking, StoredChunk, TableBlock};
 
 pub use container::{
-    Changes, Tag, VersionFacts, VersionState, tag, tags, version_in_path, version_named, versions,
+    Changes, Collection, Expired, GcOptions, LeftLogs, Tag, VersionFacts, VersionState, expire, gc,
+    tag, tags, version_in_path, version_named, versions,
 };
 pub use dataset::Dataset;
 pub use decomposed::{Decomposition, DecompositionId, is_unmarked};
@@ -161,6 +162,7 @@ pub use esker_format::{
     Header, HeaderState, MemoryType, Native, NumRecs, Owner, Placement, Scalar, Schema,
     SchemaError, Values, VarId, Variable, Version, values,
 };
+pub use esker_history::Keep;
 pub use graphs::Graphs;
 pub use hints::{Automatic, ChunkRefs, Hints, Layout};
 pub use io_thread::IoThread;

@@ -30,11 +30,12 @@ from ._progress import progress_bar
 from ._tools import Check, Finding, References, check, convert, recover, refs, replay
 from ._transaction import transaction
 from ._variable import Variable
-from ._versions import Version, tag, tags, versions
+from ._versions import Collected, Version, expire, gc, tag, tags, versions
 from .errors import Conflict, FormatError, MissingName, RangeError, RankError
 
 __all__ = [
     "Check",
+    "Collected",
     "Conflict",
     "Dataset",
     "Dimension",
@@ -55,6 +56,8 @@ __all__ = [
     "check",
     "convert",
     "create",
+    "expire",
+    "gc",
     "is_dataset",
     "mesh",
     "mpi_library",
