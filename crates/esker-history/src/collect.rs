@@ -204,6 +204,20 @@ impl History {
     }
 }
 
+impl History {
+    /// Fails if this writer was given up: what it has not committed is void.
+    pub(crate) fn require_not_fenced(&self, branch: &Branch) -> Result<()> {
+        let last = match self.last(branch) {
+            Err(Error::Empty(_)) => return Ok(()),
+            last => last?,
+        };
+        match last.fact(spaces::FENCED, &self.writer.to_be_bytes())? {
+            Some(_) => Err(Error::Fenced { branch: branch.clone(), number: last.number() }),
+            None => Ok(()),
+        }
+    }
+}
+
 fn has(commit: &Commit, id: RunId) -> bool {
     commit.levels.iter().any(|level| level.id == id)
 }

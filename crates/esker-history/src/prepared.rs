@@ -23,6 +23,7 @@ impl History {
         if let Some(outcome) = self.already(&attempt, newest, number)? {
             return outcome;
         }
+        self.require_not_fenced(&branch)?;
         let verdict = match self.news(attempt.items.clone(), number, durable)? {
             News::Items(items) => Commit { items, ..Commit::default() },
             News::Run(level) => Commit { levels: vec![level], ..Commit::default() },

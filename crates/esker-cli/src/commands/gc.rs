@@ -15,8 +15,8 @@ use crate::terminal::{Screen, json, say};
 /// Remove what no version of a container needs
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-What goes: what only versions need that have expired (`esker expire`), logs of sessions that were aborted, and what
-commits that were killed have left. Readers and writers of everything else notice nothing, and a collection that is
+What goes: what only versions need that have expired (`esker expire`), what commits that were killed have left, and
+logs of sessions that are given up. Readers and writers of everything else notice nothing, and a collection that is
 killed leaves every version as it was.
 
 Logs that no version needs may belong to a program that is still writing. They stay, and are told, unless they are

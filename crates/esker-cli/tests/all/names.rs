@@ -190,7 +190,7 @@ fn expired_versions_are_told_cannot_be_opened_and_go() {
     good(&["tag", &path, "paper", "2"]);
     let would = good(&["expire", &path, "--keep-last", "1", "--dry-run"]);
     assert_eq!(would, format!("{path}: would expire: versions 1, 3\n"));
-    let made = json(&["expire", "--json", &path, "--keep-last", "1", "--keep-within", "0s"]);
+    let made = json(&["expire", "--json", &path, "--keep-last", "1", "--every", "2"]);
     assert_eq!(made["expired"], serde_json::json!([[1, 1], [3, 3]]));
     assert_eq!((&made["version"], &made["dry_run"]), (&Value::from(6), &Value::from(false)));
     assert_eq!(good(&["expire", &path, "--keep-last", "1"]), format!("{path}: nothing expires\n"));

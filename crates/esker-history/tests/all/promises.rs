@@ -454,6 +454,19 @@ fn a_run_stays_if_the_decision_that_it_was_made_for_cannot_be_read() {
 }
 
 #[test]
+fn a_writer_that_was_given_up_prepares_nothing() {
+    let segments = MemorySegments::default();
+    let [mine, other] = [1, 2].map(|writer| history(&segments, writer));
+    commit(&mine, 0, vec![fact("a", "1")]).unwrap();
+    let attempt = || Attempt::new(main(), 1).items(vec![fact("b", "2")]);
+    mine.commit_as(attempt(), 5).unwrap();
+    other.fence(&main(), &[1].into(), 0).unwrap();
+    assert!(matches!(mine.commit_as(attempt(), 6), Err(Error::Fenced { number: 2, .. })));
+    other.commit_as(attempt(), 6).unwrap();
+    assert_eq!(other.waiting(&main()).unwrap(), [5, 6], "what was prepared before stays");
+}
+
+#[test]
 fn a_version_that_only_names_others_is_kept_with_the_one_before_it() {
     let segments = MemorySegments::default();
     let history = history(&segments, 1);

@@ -147,7 +147,7 @@ def gc(
     all_idle: bool = False,
     dry_run: bool = False,
 ) -> Collected:
-    """Removes what no version of a container needs: what only expired ones had, logs of sessions that were aborted, what killed commits left.
+    """Removes what no version of a container needs: what only expired ones had, what killed commits left, logs of sessions that are given up.
 
     abandoned: sessions that are given up, by what the names of their logs begin with (``left`` tells them).
     all_idle: nobody is writing; all sessions whose logs no version needs are given up.

@@ -56,10 +56,10 @@ pub struct Collection {
     pub notes: Vec<String>,
 }
 
-/// Removes from the container at `path` what no version needs that can be opened: runs of versions that have expired, logs that only such ones
-/// had, logs of sessions that were aborted, and drafts of commits that were killed. Not collective: one process does it.
+/// Removes from the container at `path` what no version needs that can be opened: runs of versions that have expired, logs that recoveries have
+/// written anew, drafts of commits that were killed, and logs of sessions that are given up. Not collective: one process does it.
 ///
-/// Logs that were never committed, or are no longer part of the newest version, may have a writer who commits to them again; they stay, and are
+/// Logs that were never committed, or are no longer part of any version, may have a writer who commits to them yet; they stay, and are
 /// told, unless the options give it up: then its next commit is an error on all of its ranks. Readers of versions that have not
 /// expired, and all other writers, notice nothing. One that is killed leaves every version that can be opened, and the next one goes on.
 ///
@@ -163,10 +163,8 @@ impl Plan {
                     }
                     plan.replace(pieces, revisions, options.all_idle);
                 }
-                None if pieces.is_aborted()
-                    || plan.fenced.contains(&identity)
-                    || dead(identity) =>
-                {
+                // That it was noted as aborted does not tell that nobody has it open.
+                None if plan.fenced.contains(&identity) || dead(identity) => {
                     plan.sessions.insert(session, pieces);
                 }
                 None => {
@@ -198,11 +196,8 @@ impl Plan {
 
     fn given_up(&self) -> Vec<String> {
         let fences = self.fences();
-        let given_up = self.sessions.iter().filter(|((_, identity), pieces)| {
-            // One that was aborted has given itself up.
-            fences.contains(identity) && !pieces.is_aborted()
-        });
-        given_up.map(|((stem, _), _)| stem.clone()).collect()
+        let given_up = self.sessions.keys().filter(|(_, identity)| fences.contains(identity));
+        given_up.map(|(stem, _)| stem.clone()).collect()
     }
 
     fn left(&self, notes: &Notes) -> Result<Vec<LeftLogs>> {

@@ -28,11 +28,6 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// Whether there is the note that it was aborted.
-    pub(super) fn is_aborted(&self) -> bool {
-        self.files.iter().any(|(kind, _)| *kind == Kind::Note)
-    }
-
     fn revisions(&self) -> impl Iterator<Item = u32> {
         self.files.iter().filter_map(|(kind, _)| match kind {
             Kind::Meta(revision) => Some(*revision),
