@@ -12,6 +12,7 @@
 
 mod aborting;
 mod changes;
+mod chunks;
 mod collecting;
 mod deciding;
 mod distributed;
@@ -47,6 +48,7 @@ use crate::error::{Error, Result};
 use crate::hints::{Hints, LogFiles};
 use crate::log::{FILTERS, Index, Lengths, LogDamage, LogWriter, Memo, View};
 use crate::report::Report;
+use chunks::Gridded;
 use deciding::Deciding;
 use distributed::Share;
 use names::MARK;
@@ -101,6 +103,8 @@ pub(crate) struct Container {
     share: Option<Share>,
     /// Lists that were written before.
     memo: Mutex<Memo>,
+    /// The variables that are cut into chunks, if any are.
+    gridded: Option<Arc<Gridded>>,
     /// How often all ranks had everything in their files, and knew it.
     together: u64,
     /// Whether the version is safe from power loss.
@@ -274,6 +278,7 @@ impl Container {
             distributed: false,
             share: None,
             memo: Mutex::default(),
+            gridded: Gridded::of(&header.schema),
             together: 0,
             durable: false,
             settled: false,
@@ -310,6 +315,7 @@ impl Container {
             distributed: false,
             share: None,
             memo: Mutex::default(),
+            gridded: self.gridded.clone(),
             together: self.together,
             durable: self.durable,
             settled: self.settled,
@@ -366,6 +372,7 @@ impl Container {
         self.commit(base, header, false, report)?;
         self.take_in_others(base)?;
         self.view.change().set_header(header.clone());
+        self.gridded = Gridded::of(&header.schema);
         Ok(())
     }
 
