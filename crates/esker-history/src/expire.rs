@@ -125,7 +125,7 @@ impl History {
             if every || open.named.contains(&number) || contains(&open.expired, number) {
                 continue;
             }
-            if !keep.since.is_some_and(|since| self.time_of(branch, number) >= since) {
+            if keep.since.is_none_or(|since| self.time_of(branch, number) < since) {
                 numbers.push(number..=number);
             }
         }
