@@ -11,17 +11,20 @@ pub(crate) enum Form {
     Chunked,
     ChunkedFiles,
     Log,
+    /// Variables in chunks that are entries of logs.
+    LogChunks,
     Decomposed,
     DecomposedFiles,
     BurstBuffer,
 }
 
 impl Form {
-    pub(crate) const ALL: [Form; 7] = [
+    pub(crate) const ALL: [Form; 8] = [
         Form::Canonical,
         Form::Chunked,
         Form::ChunkedFiles,
         Form::Log,
+        Form::LogChunks,
         Form::Decomposed,
         Form::DecomposedFiles,
         Form::BurstBuffer,
@@ -33,6 +36,7 @@ impl Form {
             Form::Chunked => "chunked",
             Form::ChunkedFiles => "chunked-files",
             Form::Log => "log",
+            Form::LogChunks => "log-chunks",
             Form::Decomposed => "decomposed",
             Form::DecomposedFiles => "decomposed-files",
             Form::BurstBuffer => "burst-buffer",
@@ -43,8 +47,19 @@ impl Form {
         Form::ALL.into_iter().find(|form| form.name() == name)
     }
 
+    /// Whether it has chunks in a heap, which tables say the places of.
     pub(crate) fn is_chunked(self) -> bool {
         matches!(self, Form::Chunked | Form::ChunkedFiles)
+    }
+
+    /// Whether variables are defined with chunks.
+    pub(crate) fn has_chunks(self) -> bool {
+        self.is_chunked() || self == Form::LogChunks
+    }
+
+    /// Whether it is a container.
+    pub(crate) fn is_container(self) -> bool {
+        matches!(self, Form::Log | Form::LogChunks)
     }
 
     pub(crate) fn is_decomposed(self) -> bool {
@@ -58,7 +73,7 @@ impl Form {
 
     /// The dataset's name in a folder.
     pub(crate) fn path(self, folder: &Path) -> PathBuf {
-        folder.join(if self == Form::Log { "run.esk" } else { "run.nc" })
+        folder.join(if self.is_container() { "run.esk" } else { "run.nc" })
     }
 
     /// Where a burst buffer has its logs.
@@ -75,7 +90,7 @@ impl Form {
             Form::ChunkedFiles => {
                 hints.set("esker_chunk_files", ["rank", "node", "shared"][turn as usize % 3]);
             }
-            Form::Log => {
+            Form::Log | Form::LogChunks => {
                 hints.set("esker_layout", "log");
                 hints.set("esker_log_files", ["process", "node"][turn as usize % 2]);
             }

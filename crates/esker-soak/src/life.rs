@@ -190,7 +190,7 @@ impl Life {
         } else {
             let fixed = def.add_var(NAMES[0], ExternalType::Int, &[y, x])?;
             let rec = def.add_var(NAMES[1], ExternalType::Float, &[t, y, x])?;
-            if self.form.is_chunked() {
+            if self.form.has_chunks() {
                 let filters =
                     ["", "zstd,3", "shuffle deflate,6", "lz4", "pco", "shuffle zstd,1 crc32c"];
                 let rows = 1 + random.below_u64(self.y);

@@ -63,7 +63,7 @@ impl Structure {
             Form::Canonical => &[Journal],
             Form::Chunked => &[Header, Table, Chunk, Journal],
             Form::ChunkedFiles => &[Header, Table, Chunk, Head],
-            Form::Log => &[Manifest, Mark, LogMetadata, LogPayload],
+            Form::Log | Form::LogChunks => &[Manifest, Mark, LogMetadata, LogPayload],
             Form::Decomposed | Form::DecomposedFiles => &[Header, Map],
             Form::BurstBuffer => &[LogMetadata, LogPayload],
         }

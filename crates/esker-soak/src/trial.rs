@@ -231,7 +231,7 @@ fn look_after(life: &Life, store: &Arc<dyn Store>, folder: &Path, allowed: Allow
                 Ok(_) => {}
             }
         }
-        Form::Log => {
+        Form::Log | Form::LogChunks => {
             let mut unseen = |_, _| {};
             let options = ContainerRecoverOptions::default();
             match esker::recover_container(store, &path, options, &mut unseen) {
@@ -301,7 +301,7 @@ fn death(form: Form, seed: u64, power: bool) -> Outcome {
     }
     // A container's newest version may promise what the disk has lost, and says so; a recovery finds what was
     // promised. Logs of a burst buffer need a recovery too.
-    let needs_recovery = matches!(form, Form::Log | Form::BurstBuffer);
+    let needs_recovery = form.is_container() || form == Form::BurstBuffer;
     let verdict = match left {
         Verdict::Told(_) if needs_recovery => mended,
         // Before a recovery a burst buffer's file has what was flushed.
