@@ -350,7 +350,7 @@ pub(crate) fn tag(
     Ok(made.map_err(|error| exception(py, &error))?.version)
 }
 
-/// Lets versions of a container expire; gives which, as ranges, and the version that says so.
+/// Lets versions of a container expire; gives which, as ranges.
 #[pyfunction]
 pub(crate) fn expire(
     py: Python<'_>,
@@ -359,12 +359,12 @@ pub(crate) fn expire(
     since: Option<i64>,
     every: Option<u64>,
     dry_run: bool,
-) -> PyResult<(Vec<(u64, u64)>, Option<u64>)> {
+) -> PyResult<Vec<(u64, u64)>> {
     let keep = esker::Keep { last, since, every };
     let expired = py.detach(|| esker::expire(&LocalStore, &path, keep, dry_run));
     let expired = expired.map_err(|error| exception(py, &error))?;
     let ranges = expired.versions.iter().map(|range| (*range.start(), *range.end()));
-    Ok((ranges.collect(), expired.number))
+    Ok(ranges.collect())
 }
 
 /// Removes what no version of a container needs; gives what was removed, how many bytes, who was given up, what was left, the fence's version, and

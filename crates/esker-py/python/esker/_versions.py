@@ -122,7 +122,7 @@ def expire(
     if keep_within is not None:
         since = int((datetime.now(timezone.utc) - keep_within).timestamp())
     last = 1 if keep_last is None else keep_last
-    expired, _ = _esker.expire(os.fsdecode(path), last, since, every, dry_run)
+    expired = _esker.expire(os.fsdecode(path), last, since, every, dry_run)
     return [range(first, last + 1) for first, last in expired]
 
 
