@@ -45,6 +45,23 @@ pub fn metadata_log(name: &str) -> Option<(&str, u32, u32)> {
     }
 }
 
+/// A data log: the stem of its session, and its number.
+pub fn data_log(name: &str) -> Option<(&str, u32)> {
+    let (stem, number) = name.strip_suffix(".data")?.split_once('.')?;
+    session(stem)?;
+    Some((stem, u32::try_from(decimal(number)?).ok()?))
+}
+
+/// The note that a session was aborted: the session's stem.
+pub fn aborted_note(name: &str) -> Option<&str> {
+    name.strip_suffix(".aborted").filter(|stem| session(stem).is_some())
+}
+
+/// A decision that has not got its name: a random number.
+pub fn draft(name: &str) -> Option<u64> {
+    identity(name.strip_prefix("draft-")?)
+}
+
 /// The manifest of a version: its number in at least eight digits.
 pub fn version(name: &str) -> Option<u64> {
     let number = name.bytes().all(|b| b.is_ascii_digit()).then(|| name.parse().ok())??;
@@ -75,6 +92,12 @@ mod tests {
     #[test]
     fn only_names_that_writers_make_are_names() {
         let stem = session_stem(7, 0xfeed);
+        assert_eq!(data_log(&format!("{stem}.4.data")), Some((&stem[..], 4)));
+        assert_eq!(aborted_note(&format!("{stem}.aborted")), Some(&stem[..]));
+        assert_eq!(draft("draft-00000000000000ff"), Some(0xff));
+        for other in ["7-x.4.data", "7-000000000000feed.04.data", "x.aborted", ".data", "draft-1"] {
+            assert_eq!((data_log(other), aborted_note(other), draft(other)), (None, None, None));
+        }
         assert_eq!(session(&stem), Some((7, 0xfeed)));
         for wrong in [
             "",

@@ -8,7 +8,12 @@ pub(crate) fn decision(branch: &Branch, number: u64) -> String {
 }
 
 pub(crate) fn prepared(branch: &Branch, number: u64) -> String {
-    format!("prepared/{branch}/{number:08}")
+    format!("{}/{number:08}", prepared_of(branch))
+}
+
+/// The folder of what is prepared for a branch.
+pub(crate) fn prepared_of(branch: &Branch) -> String {
+    format!("prepared/{branch}")
 }
 
 pub(crate) fn run(level: &Level) -> String {

@@ -37,12 +37,12 @@ mod version;
 mod witness;
 
 pub use attempt::Attempt;
-pub use collect::{Collected, Referring};
+pub use collect::{Collected, Garbage, Referring};
 pub use error::{Conflict, Error, Result};
 pub use esker_format::history::{
     Branch, Commit, Data, Decision, GivenUp, Item, Key, Level, RunId, Verdict, WriteId,
 };
-pub use expire::Keep;
+pub use expire::{Keep, Openable};
 pub use keys::is_run;
 pub use prepared::Turn;
 pub use rebase::{OnConflict, Rebase, Strict};

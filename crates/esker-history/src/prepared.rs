@@ -7,7 +7,7 @@
 //! One that needs another number becomes void with it: what it needs is before it, and so decided when its turn comes.
 
 use esker_format::history::{Branch, Commit, Decision, GivenUp, Item, Key, Verdict};
-use esker_format::varint;
+use esker_format::{inside, varint};
 
 use crate::attempt::Attempt;
 use crate::commit::Outcome;
@@ -49,6 +49,7 @@ impl History {
         if let Some(outcome) = self.already(&attempt, newest, number)? {
             return outcome;
         }
+        self.require_not_fenced(&branch)?;
         if let Some(later) = needs.iter().find(|needed| **needed >= number) {
             let why = format!("number {number} cannot need number {later}, which is not before it");
             return Err(Error::Wrong(why));
@@ -191,6 +192,20 @@ impl History {
             self.publish(&attempt, &key, newest + 1, Verdict::GivenUp(given_up))?;
             newest += 1;
         }
+    }
+
+    /// The numbers of a branch that are prepared and not decided, as far as a list knows, the lowest first.
+    pub fn waiting(&self, branch: &Branch) -> Result<Vec<u64>> {
+        let listed = self.segments.list(&keys::prepared_of(branch))?;
+        let mut numbers: Vec<u64> =
+            listed.iter().filter_map(|name| inside::version(name)).collect();
+        if numbers.is_empty() {
+            return Ok(numbers);
+        }
+        let newest = self.newest(branch)?;
+        numbers.retain(|number| *number > newest);
+        numbers.sort_unstable();
+        Ok(numbers)
     }
 
     /// What is prepared for a number.

@@ -57,6 +57,11 @@ impl Version {
         self.named(spaces::TAGS)
     }
 
+    /// Branches that were known in this version of `main`, and what they began with.
+    pub fn branches(&self) -> Result<Vec<(Branch, Branch, u64)>> {
+        self.named(spaces::BRANCHES)
+    }
+
     fn named(&self, space: u8) -> Result<Vec<(Branch, Branch, u64)>> {
         let facts = self.facts(space)?;
         Ok(facts.iter().filter_map(|(name, value)| named_in(name, value)).collect())

@@ -1,6 +1,6 @@
 //! One version: what was so and where the values are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use esker_format::history::{Branch, Decision, Item, Key};
 use esker_store::Segments;
 
 use crate::error::{Error, Result};
+use crate::expire::joined;
 use crate::find::Known;
 use crate::runs::Run;
 use crate::{History, keys, spaces};
@@ -137,6 +138,13 @@ impl History {
 }
 
 impl Version {
+    /// The writers that were given up: what they had not committed is void.
+    pub fn fenced(&self) -> Result<BTreeSet<u64>> {
+        let writers = self.facts(spaces::FENCED)?;
+        let number = |name: &Vec<u8>| Some(u64::from_be_bytes(name[..].try_into().ok()?));
+        Ok(writers.keys().filter_map(number).collect())
+    }
+
     /// Its branch.
     pub fn branch(&self) -> &Branch {
         &self.branch
@@ -247,11 +255,12 @@ impl Version {
         Ok(self.expired()?.iter().any(|range| range.contains(&number)))
     }
 
-    /// The versions of its branch that may not be opened any more.
+    /// The versions of its branch that may not be opened any more, as sorted ranges that do not meet.
     pub fn expired(&self) -> Result<Vec<std::ops::RangeInclusive<u64>>> {
         let ranges = self.facts(spaces::EXPIRED)?;
         let number = |bytes: &[u8]| Some(u64::from_be_bytes(bytes.try_into().ok()?));
-        Ok(ranges.iter().filter_map(|(first, last)| Some(number(first)?..=number(last)?)).collect())
+        let range = |(first, last): (&Vec<u8>, &Vec<u8>)| Some(number(first)?..=number(last)?);
+        Ok(joined(ranges.iter().filter_map(range)))
     }
 }
 

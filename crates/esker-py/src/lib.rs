@@ -56,8 +56,8 @@ mod _esker {
     };
     #[pymodule_export]
     use super::tools::{
-        check, command, convert, crc32c, is_dataset, mpi_library, number_of_version, number_state,
-        reader_notes, recover, refs, replay, skip, tag, tags, versions,
+        check, command, convert, crc32c, expire, gc, is_dataset, mpi_library, number_of_version,
+        number_state, reader_notes, recover, refs, replay, skip, tag, tags, versions,
     };
 
     use super::*;

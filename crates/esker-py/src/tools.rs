@@ -378,6 +378,48 @@ pub(crate) fn number_state(py: Python<'_>, path: PathBuf, number: u64) -> PyResu
     })
 }
 
+/// Lets versions of a container expire; gives which, as ranges.
+#[pyfunction]
+pub(crate) fn expire(
+    py: Python<'_>,
+    path: PathBuf,
+    last: u64,
+    since: Option<i64>,
+    every: Option<u64>,
+    dry_run: bool,
+) -> PyResult<Vec<(u64, u64)>> {
+    let keep = esker::Keep { last, since, every };
+    let expired = py.detach(|| esker::expire(&LocalStore, &path, keep, dry_run));
+    let expired = expired.map_err(|error| exception(py, &error))?;
+    let ranges = expired.versions.iter().map(|range| (*range.start(), *range.end()));
+    Ok(ranges.collect())
+}
+
+/// Removes what no version of a container needs; gives what was removed, how many bytes, who was given up, what was left, the fence's version, and
+/// notes.
+#[pyfunction]
+pub(crate) fn gc<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    abandoned: Vec<String>,
+    all_idle: bool,
+    dry_run: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let options = esker::GcOptions { dry_run, abandoned, all_idle };
+    let collected = py.detach(|| esker::gc(&LocalStore, &path, &options));
+    let collected = collected.map_err(|error| exception(py, &error))?;
+    let told = PyDict::new(py);
+    let files = collected.files.iter().map(|file| file.display().to_string());
+    told.set_item("removed", files.collect::<Vec<_>>())?;
+    told.set_item("bytes", collected.bytes)?;
+    told.set_item("given_up", collected.given_up)?;
+    let left = collected.left.into_iter().map(|left| (left.session, left.bytes));
+    told.set_item("left", left.collect::<Vec<_>>())?;
+    told.set_item("version", collected.number)?;
+    told.set_item("notes", collected.notes)?;
+    Ok(told)
+}
+
 /// The number of the version that people call so.
 #[pyfunction]
 pub(crate) fn number_of_version(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<u64> {

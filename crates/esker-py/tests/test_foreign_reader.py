@@ -354,3 +354,26 @@ def test_a_flipped_bit_anywhere_is_told_or_changes_nothing(tmp_path):
 def test_it_has_nothing_of_esker():
     source = Path(foreign.__file__).read_text()
     assert "import esker" not in source and "from esker" not in source
+
+
+def test_versions_that_expired_are_not_told_and_the_others_are_whole_after_a_collection(tmp_path):
+    path, model = tmp_path / "run.esk", Model()
+    with esker.create(path, layout="log") as ds:
+        ds.create_dimension("t")
+        ds.create_dimension("x", 5)
+        ds.create_variable("v", "i4", ("t", "x"))
+        model.define("v", "i4", (None, 5))
+        for step in range(130):
+            put_at(ds, model, "v", (step % 7, slice(step % 3, None, 2)), step)
+            ds.sync()
+            model.commit(ds.version)
+    esker.tag(path, "paper", 20)
+    expired = esker.expire(path, keep_last=3, every=100)
+    gone = {number for numbers in expired for number in numbers}
+    assert len(gone) > 100 and 20 not in gone
+    assert len(esker.gc(path).removed) > 2
+    told = {found.number for found in foreign.Container(path).versions()}
+    assert told == {found.number for found in esker.versions(path) if found.state == "open"}
+    model.committed = {number: arrays for number, arrays in model.committed.items() if number not in gone}
+    assert set(model.committed) == {20, 100, 129, 130, 131}
+    same(path, model)

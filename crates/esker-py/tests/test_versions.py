@@ -203,3 +203,50 @@ for step in range(10):
     assert len(esker.tags(path)) == 30
     said = [version.message for version in esker.versions(path) if version.message]
     assert sorted(said) == sorted(f"{who} {step}" for who in range(3) for step in range(10) if step % 3 != 1)
+
+
+def test_versions_expire_and_what_nobody_needs_goes(path):
+    with esker.open(path, "r+") as ds:
+        for value in range(4, 130):
+            ds["v"][:] = value
+            ds.commit()
+    esker.tag(path, "ten", 10)
+    expected = [range(1, 10), range(11, 128)]
+    assert esker.expire(path, keep_last=2, dry_run=True) == expected
+    assert esker.expire(path, keep_within=timedelta(days=1)) == []
+    reader = esker.open(f"{path}@129")
+    assert esker.expire(path, keep_last=2, keep_within=-timedelta(days=1)) == expected
+    with pytest.raises(esker.FormatError, match="version 12 has expired, and cannot be opened any more"):
+        esker.open(f"{path}@12")
+    states = {version.number: version.state for version in esker.versions(path)}
+    assert [number for number, state in states.items() if state == "open"] == [131, 130, 129, 128, 10]
+    would = esker.gc(path, dry_run=True)
+    assert esker.gc(path) == would and len(would.removed) >= 1 and would.bytes > 0
+    assert all(not (path / name).exists() for name in would.removed)
+    assert would.given_up == () and would.left == {}
+    assert esker.gc(path, all_idle=True).removed == ()
+    assert values(f"{path}@ten") == [10, 10, 10] and values(path) == [129, 129, 129]
+    assert reader["v"][:].tolist() == [129, 129, 129]
+    reader.close()
+    lazy = xr.open_dataset(f"{path}@ten", engine="esker")
+    assert lazy["v"].values.tolist() == [10, 10, 10]
+    assert esker.check(path).valid
+    for wrong in ({}, {"keep_last": 0}, {"every": 0}):
+        with pytest.raises(ValueError, match="must say what is kept|at least 1"):
+            esker.expire(path, **wrong)
+
+
+def test_a_writer_that_was_given_up_is_told(path):
+    ds = esker.open(path, "r+")
+    ds["v"][:] = 5
+    assert ds["v"][:].tolist() == [5, 5, 5]
+    (session,) = esker.gc(path).left
+    with pytest.raises(ValueError, match="also those that are named"):
+        esker.gc(path, abandoned=session, all_idle=True)
+    with pytest.raises(esker.FormatError, match="there are no logs of a session"):
+        esker.gc(path, abandoned=["7-12"])
+    assert esker.gc(path, abandoned=session).given_up == (session,)
+    with pytest.raises(esker.FormatError, match="given up by a collection of garbage"):
+        ds.sync()
+    ds.abort()
+    assert values(path) == [1, 1, 1]

@@ -13,15 +13,19 @@
 mod aborting;
 mod changes;
 mod chunks;
+mod collecting;
 mod deciding;
 mod distributed;
 mod edition;
+mod expiring;
 mod layout;
 mod listing;
 mod mark;
 mod messages;
 mod named;
 mod names;
+mod needing;
+mod noting;
 mod numbered;
 mod promises;
 mod rebase;
@@ -56,7 +60,9 @@ use seeing::Seen;
 
 pub(crate) use aborting::noted;
 pub use changes::Changes;
+pub use collecting::{Collection, GcOptions, LeftLogs, gc};
 pub(crate) use edition::Edition;
+pub use expiring::{Expired, expire};
 pub use listing::{VersionFacts, VersionState, versions};
 pub(crate) use mark::{Format, Mark};
 pub(crate) use messages::say;
@@ -67,8 +73,8 @@ pub(crate) use promises::{Promises, Trust};
 pub(crate) use tags::tags_in;
 pub use tags::{Tag, tag, tags, version_named};
 pub(crate) use versions::{
-    Found, Glance, Read, Shelf, Telling, find, history, new_writer, now, promise_again, publish,
-    read_all,
+    Found, Glance, Read, Shelf, Telling, find, history, is_of_history, new_writer, now,
+    promise_again, publish, read_all,
 };
 pub(crate) use waiting::next_version;
 
@@ -434,7 +440,9 @@ impl Container {
             return Ok(());
         }
         let comm = &base.comm;
-        let named = base.by_root(|| Ok((self.next, identity())))?;
+        // A session and who commits it have one number, by which both can be given up.
+        let writer = self.deciding.as_ref().map(Deciding::writer);
+        let named = base.by_root(|| Ok((self.next, writer.unwrap_or_else(identity))))?;
         let parts = match named {
             Some((version, identity)) => {
                 let bytes = Message::from_u64s(&[version, identity]);

@@ -154,7 +154,8 @@ pub use chunked::policy as owners;
 pub use chunked::{ChunkFault, ChunkFaultKind, Chunking, StoredChunk, TableBlock};
 
 pub use container::{
-    Changes, Tag, VersionFacts, VersionState, tag, tags, version_in_path, version_named, versions,
+    Changes, Collection, Expired, GcOptions, LeftLogs, Tag, VersionFacts, VersionState, expire, gc,
+    tag, tags, version_in_path, version_named, versions,
 };
 pub use dataset::Dataset;
 pub use decomposed::{Decomposition, DecompositionId, is_unmarked};
@@ -167,6 +168,7 @@ pub use esker_format::{
     Header, HeaderState, MemoryType, Native, NumRecs, Owner, Placement, Scalar, Schema,
     SchemaError, Values, VarId, Variable, Version, values,
 };
+pub use esker_history::Keep;
 pub use graphs::Graphs;
 pub use held::Committed;
 pub use hints::{Automatic, Checksums, ChunkRefs, Hints, Layout};

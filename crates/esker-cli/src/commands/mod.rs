@@ -10,6 +10,8 @@ mod copy;
 mod demo;
 mod diff;
 mod dump;
+mod expire;
+mod gc;
 // `gen` is a keyword of the language.
 mod generate;
 mod graph;
@@ -75,6 +77,8 @@ enum Command {
     Recover(recover::Arguments),
     Log(log::Arguments),
     Tag(tag::Arguments),
+    Expire(expire::Arguments),
+    Gc(gc::Arguments),
     Diff(diff::Arguments),
     Graph(graph::Arguments),
     Mesh(mesh::Arguments),
@@ -108,6 +112,8 @@ impl Command {
             | Command::Recover(_)
             | Command::Log(_)
             | Command::Tag(_)
+            | Command::Expire(_)
+            | Command::Gc(_)
             | Command::Diff(_)
             | Command::Graph(_)
             | Command::Adjoint(_)
@@ -175,6 +181,8 @@ fn dispatch(command: Command, again: &[OsString], screen: &mut Screen) -> Ended 
         Command::Recover(arguments) => recover::run(&arguments, screen),
         Command::Log(arguments) => log::run(&arguments, screen),
         Command::Tag(arguments) => tag::run(&arguments, screen),
+        Command::Expire(arguments) => expire::run(&arguments, screen),
+        Command::Gc(arguments) => gc::run(&arguments, screen),
         Command::Diff(arguments) => diff::run(&arguments, screen),
         Command::Graph(arguments) => graph::run(&arguments, screen),
         Command::Mesh(arguments) => mesh::run(&arguments, screen),

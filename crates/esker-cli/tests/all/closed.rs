@@ -190,14 +190,20 @@ fn no_command_leaves_a_container() {
         container(&inside, 7, true);
         trick(&inside, &outside);
         let (before, whole) = (snapshot(&outside), snapshot(&inside));
-        let names: [&[&str]; 3] = [&["log", "{}"], &["tag", "{}"], &["tag", "{}", "v1"]];
+        let names: [&[&str]; 5] = [
+            &["log", "{}"],
+            &["tag", "{}"],
+            &["tag", "{}", "v1"],
+            &["expire", "{}", "--keep-last", "1", "--dry-run"],
+            &["gc", "{}", "--all-idle", "--dry-run"],
+        ];
         for command in COMMANDS.into_iter().chain(names) {
             let run = run_on(command, &inside, &out);
             let what = format!("{name}: {command:?}: {:?}\n{}{}", run.code, run.out, run.err);
             // Of a manifest that names other logs, recovery finds the container's own; what is
             // defined or happened can be told without a look at values.
-            let reads_values =
-                !matches!(command[0], "recover" | "log" | "tag") && command != ["info", "{}"];
+            let reads_values = !matches!(command[0], "recover" | "log" | "tag" | "expire" | "gc")
+                && command != ["info", "{}"];
             let least = i32::from(reads_values);
             assert!(run.code.is_some_and(|code| (least..=2).contains(&code)), "{what}");
             assert!(!run.out.contains(&SECRET.to_string()), "{what}");
@@ -215,6 +221,18 @@ fn no_command_leaves_a_container() {
         // Recovery may have made the mark or a version, and has taken nothing away.
         let after = snapshot(&inside);
         assert!(whole.keys().all(|path| after.contains_key(path)), "{name}");
+        // What removes something stays inside.
+        for command in [&["expire", "{}", "--keep-last", "1"][..], &["gc", "{}", "--all-idle"]] {
+            let run = run_on(command, &inside, &out);
+            assert!(
+                matches!(run.code, Some(0 | 2)),
+                "{name}: {command:?}: {:?} {}",
+                run.code,
+                run.err
+            );
+            assert!(!run.err.contains("panicked"), "{name}: {command:?}: {}", run.err);
+            assert_eq!(snapshot(&outside), before, "{name}: {command:?}");
+        }
     }
 }
 
@@ -227,11 +245,13 @@ fn a_pipe_in_a_container_lets_nobody_wait() {
         fs::remove_file(path.join(name)).unwrap();
         let made = std::process::Command::new("mkfifo").arg(path.join(name)).status().unwrap();
         assert!(made.success());
-        let commands: [&[&str]; 5] = [
+        let commands: [&[&str]; 7] = [
             &["dump", "{}"],
             &["check", "{}"],
             &["log", "{}"],
             &["tag", "{}", "v1"],
+            &["expire", "{}", "--keep-last", "1"],
+            &["gc", "{}"],
             &["recover", "{}"],
         ];
         for command in commands {

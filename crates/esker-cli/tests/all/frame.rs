@@ -2,7 +2,7 @@
 
 use crate::common::{esker, good, run};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 16] = [
     "info",
     "dump",
     "gen",
@@ -12,6 +12,8 @@ const COMMANDS: [&str; 14] = [
     "refs",
     "log",
     "tag",
+    "expire",
+    "gc",
     "diff",
     "demo",
     "simulate",
@@ -35,7 +37,7 @@ fn help_is_data_on_standard_output_with_an_example() {
 
 #[test]
 fn a_wrong_call_is_one_line_on_standard_error_and_exit_code_2() {
-    let calls: [&[&str]; 13] = [
+    let calls: [&[&str]; 18] = [
         &["frobnicate"],
         &["info"],
         &["info", "--frobnicate", "x.nc"],
@@ -48,6 +50,11 @@ fn a_wrong_call_is_one_line_on_standard_error_and_exit_code_2() {
         &["log", "-n", "0", "a.esk"],
         &["tag"],
         &["tag", "a.esk", "-m", "why"],
+        &["expire", "a.esk"],
+        &["expire", "a.esk", "--keep-last", "0"],
+        &["expire", "a.esk", "--keep-within", "5m"],
+        &["gc"],
+        &["gc", "a.esk", "--all-idle", "--abandoned", "x"],
         &["simulate", "owners", "--ranks", "2M"],
     ];
     for call in calls {

@@ -181,3 +181,69 @@ fn messages_come_from_the_environment_too() {
     let told = json(&["log", "--json", &name("b.esk")]);
     assert_eq!(told["versions"][0]["message"], "a copy of run 7");
 }
+
+#[test]
+fn expired_versions_are_told_cannot_be_opened_and_go() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.esk").to_str().unwrap().to_string();
+    container(&path);
+    good(&["tag", &path, "paper", "2"]);
+    let would = good(&["expire", &path, "--keep-last", "1", "--dry-run"]);
+    assert_eq!(would, format!("{path}: would expire: versions 1, 3\n"));
+    let made = json(&["expire", "--json", &path, "--keep-last", "1", "--every", "2"]);
+    assert_eq!(made["expired"], serde_json::json!([[1, 1], [3, 3]]));
+    assert_eq!((&made["version"], &made["dry_run"]), (&Value::from(6), &Value::from(false)));
+    assert_eq!(good(&["expire", &path, "--keep-last", "1"]), format!("{path}: nothing expires\n"));
+    let text = good(&["log", &path]);
+    assert_eq!(text.lines().filter(|line| line.contains("expired")).count(), 2, "{text}");
+    // Whatever reads a version says so, in one line.
+    let old = format!("{path}@3");
+    let out = dir.path().join("out.nc").to_str().unwrap().to_string();
+    let calls: [&[&str]; 8] = [
+        &["info", &old],
+        &["dump", &old],
+        &["check", &old],
+        &["diff", &old, &path],
+        &["copy", &old, &out],
+        &["replay", &old, &out],
+        &["replay", &path, &out, "--version", "3"],
+        &["tag", &path, "late", "3"],
+    ];
+    for call in calls {
+        let run = run(call);
+        assert!(run.code.is_some_and(|code| code > 0), "{call:?}: {}", run.out);
+        let said = format!("{}{}", run.out, run.err);
+        assert!(
+            said.contains("version 3 has expired, and cannot be opened any more"),
+            "{call:?}: {said}"
+        );
+    }
+    good(&["check", &path]);
+    good(&["check", &format!("{path}@paper")]);
+    good(&["diff", &path, &format!("{path}@4")]);
+    assert!(good(&["dump", &format!("{path}@paper")]).contains("v = 10, 10, 10"));
+    let text = good(&["recover", "--dry-run", &path]);
+    assert!(!text.contains("lost"), "{text}");
+
+    // A program that was killed has left something.
+    let mut ds = Dataset::open_with(&path, esker::OpenOptions::new().writable(true)).unwrap();
+    ds.put(esker::VarId(0), &Selection::all(), &[7; 3]).unwrap();
+    assert_eq!(ds.get::<i32>(esker::VarId(0), &Selection::all()).unwrap(), [7; 3]);
+    std::mem::forget(ds);
+    fs::write(dir.path().join("run.esk/refs/main/draft-00000000000000ff"), "half").unwrap();
+    let told = json(&["gc", "--json", &path]);
+    assert_eq!(told["removed"], serde_json::json!(["refs/main/draft-00000000000000ff"]));
+    let session = told["left"][0]["session"].as_str().unwrap().to_string();
+    let text = good(&["gc", "--dry-run", "--abandoned", &session, &path]);
+    assert!(text.contains("would remove 2 files") && text.contains("would be given up"), "{text}");
+    let text = good(&["gc", "--abandoned", &session, &path]);
+    assert!(
+        text.contains("removed 2 files")
+            && text.contains(&format!("session {session} was given up")),
+        "{text}"
+    );
+    assert_eq!(good(&["gc", "--all-idle", &path]), format!("{path}: there is nothing to remove\n"));
+    assert!(run(&["gc", "--abandoned", "x", &path]).err.contains("there are no logs of a session"));
+    assert!(good(&["dump", &path]).contains("v = 30, 30, 30"));
+    first_line_then_closed(&["gc", "--json", "--dry-run", &path]);
+}

@@ -288,7 +288,7 @@ fn an_expired_version_goes_and_what_others_need_stays() {
     let keep = Keep { last: 3, every: Some(100), since: None };
     let planned = history.to_expire(&main(), keep).unwrap();
     assert_eq!(history.expire(&main(), keep, "", 0).unwrap(), planned);
-    assert_eq!(planned, [1..=76, 78..=99, 101..=199, 201..=298]);
+    assert_eq!(planned, [1..=76, 78..=99, 101..=199, 201..=297]);
     let dry = history.collect(&mut |_| false, true, 0).unwrap();
     assert_eq!(segments.list("runs").unwrap().len(), before);
     let collected = history.collect(&mut |_| false, false, 0).unwrap();
@@ -474,4 +474,60 @@ fn a_damaged_version_is_an_error_and_never_the_one_before() {
         segments.publish(&name, &whole, true).unwrap();
         history.last(&main()).unwrap();
     }
+}
+
+#[test]
+fn a_run_stays_if_the_decision_that_it_was_made_for_cannot_be_read() {
+    let segments = MemorySegments::default();
+    let history = history(&segments, 1);
+    for i in 0..40u64 {
+        commit(&history, i, vec![data(i, 0..10, &"x".repeat(600))]).unwrap();
+    }
+    let last = history.decision(&main(), 40).unwrap().unwrap();
+    let level = last.commit().unwrap().levels[0].clone();
+    assert!(level.made < 40);
+    history.expire(&main(), Keep { last: 1, ..Keep::default() }, "", 0).unwrap();
+    let key = format!("refs/main/{:08}", level.made);
+    let bytes = segments.read(&key, 0..u64::MAX).unwrap().unwrap();
+    segments.remove(&key).unwrap();
+    segments.publish(&key, &bytes[..bytes.len() - 1], true).unwrap();
+    history.collect(&mut |_| true, false, 0).unwrap();
+    let version = history.last(&main()).unwrap();
+    for i in 0..40 {
+        assert_eq!(values(&version, i, 0..10).len(), 1, "record {i}");
+    }
+}
+
+#[test]
+fn a_writer_that_was_given_up_prepares_nothing() {
+    let segments = MemorySegments::default();
+    let [mine, other] = [1, 2].map(|writer| history(&segments, writer));
+    commit(&mine, 0, vec![fact("a", "1")]).unwrap();
+    let attempt = || Attempt::new(main(), 1).items(vec![fact("b", "2")]);
+    mine.commit_as(attempt(), 5).unwrap();
+    other.fence(&main(), &[1].into(), 0).unwrap();
+    assert!(matches!(mine.commit_as(attempt(), 6), Err(Error::Fenced { number: 2, .. })));
+    other.commit_as(attempt(), 6).unwrap();
+    assert_eq!(other.waiting(&main()).unwrap(), [5, 6], "what was prepared before stays");
+}
+
+#[test]
+fn a_version_that_only_names_others_is_kept_with_the_one_before_it() {
+    let segments = MemorySegments::default();
+    let history = history(&segments, 1);
+    for i in 0..5u64 {
+        commit(&history, i, vec![data(i, 0..10, "value")]).unwrap();
+    }
+    let third = history.exact(&main(), 3).unwrap();
+    for name in ["a", "b"] {
+        history.tag(&Branch::new(name).unwrap(), &third, "", 0).unwrap();
+    }
+    let keep = Keep { last: 2, ..Keep::default() };
+    assert_eq!(history.to_expire(&main(), keep).unwrap(), [1..=2], "4 and 5 changed something");
+    assert_eq!(history.expire(&main(), keep, "", 0).unwrap(), [1..=2]);
+    assert_eq!(history.to_expire(&main(), keep).unwrap(), []);
+    commit(&history, 8, vec![data(9, 0..10, "value")]).unwrap();
+    assert_eq!(history.to_expire(&main(), keep).unwrap(), [4..=4]);
+    commit(&history, 9, vec![data(9, 0..10, "value")]).unwrap();
+    assert_eq!(history.to_expire(&main(), keep).unwrap(), [4..=8], "with the names behind 5");
 }

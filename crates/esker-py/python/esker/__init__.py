@@ -31,12 +31,13 @@ from ._progress import progress_bar
 from ._tools import Check, Finding, References, check, convert, recover, refs, replay
 from ._transaction import Outcome, follow, number_state, skip, transaction
 from ._variable import Variable
-from ._versions import Version, tag, tags, versions
+from ._versions import Collected, Version, expire, gc, tag, tags, versions
 from .errors import ChecksumError, Conflict, FormatError, GivenUp, MissingName, RangeError, RankError
 
 __all__ = [
     "Check",
     "ChecksumError",
+    "Collected",
     "Conflict",
     "Dataset",
     "Dimension",
@@ -60,7 +61,9 @@ __all__ = [
     "convert",
     "crc32c",
     "create",
+    "expire",
     "follow",
+    "gc",
     "is_dataset",
     "mesh",
     "mpi_library",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 
 from . import _esker
 
-__all__ = ["Version", "tag", "tags", "versions"]
+__all__ = ["Collected", "Version", "expire", "gc", "tag", "tags", "versions"]
 
 
 @dataclass(frozen=True)
@@ -81,3 +83,83 @@ def tag(path: str | os.PathLike[str], name: str, version: int | str | None = Non
     One process does it; programs that write to the container at the same time are not disturbed.
     """
     return _esker.tag(os.fsdecode(path), name, None if version is None else str(version), message)
+
+
+def expire(
+    path: str | os.PathLike[str],
+    *,
+    keep_last: int | None = None,
+    keep_within: timedelta | None = None,
+    every: int | None = None,
+    dry_run: bool = False,
+) -> list[range]:
+    """Lets versions of a container expire: they cannot be opened any more, and :func:`gc` removes what only they need. Gives which, as ranges.
+
+    keep_last: keep so many of the newest that have changed something.
+    keep_within: keep those that are not older than this, by the clocks of who made them.
+    every: keep those whose numbers are multiples of this.
+    dry_run: only say what would expire.
+
+    A version is kept if any of the three wants it, and at least one of them must be given. The newest and those with tags are always kept.
+
+    >>> import esker, tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "run.esk")
+    >>> with esker.create(path, layout="log") as ds:
+    ...     _ = ds.create_dimension("x", 3)
+    ...     v = ds.create_variable("v", "i4", "x")
+    ...     for step in range(5):
+    ...         v[:] = step
+    ...         ds.sync()
+    >>> esker.expire(path, keep_last=2)
+    [range(1, 5)]
+    """
+    if keep_last is None and keep_within is None and every is None:
+        raise ValueError("one of keep_last, keep_within and every must say what is kept")
+    for name, value in (("keep_last", keep_last), ("every", every)):
+        if value is not None and value < 1:
+            raise ValueError(f"{name}={value}: it is at least 1")
+    since = None
+    if keep_within is not None:
+        since = int((datetime.now(timezone.utc) - keep_within).timestamp())
+    last = 1 if keep_last is None else keep_last
+    expired = _esker.expire(os.fsdecode(path), last, since, every, dry_run)
+    return [range(first, last + 1) for first, last in expired]
+
+
+@dataclass(frozen=True)
+class Collected:
+    """What :func:`gc` did, or would do."""
+
+    #: Files that were removed, from the container on.
+    removed: tuple[str, ...]
+    #: Bytes in them.
+    bytes: int
+    #: Sessions that were given up: they can commit nothing any more.
+    given_up: tuple[str, ...]
+    #: Sessions whose logs no version needs, and which may still be written, with the bytes in their logs.
+    left: dict[str, int]
+
+
+def gc(
+    path: str | os.PathLike[str],
+    *,
+    abandoned: Iterable[str] = (),
+    all_idle: bool = False,
+    dry_run: bool = False,
+) -> Collected:
+    """Removes what no version of a container needs: what only expired ones had, what killed commits left, logs of sessions that are given up.
+
+    abandoned: sessions that are given up, by what the names of their logs begin with (``left`` tells them).
+    all_idle: nobody is writing; all sessions whose logs no version needs are given up.
+    dry_run: only say what would be done.
+
+    Logs that no version needs, but somebody may still be writing, stay unless they are given up. Whoever was given up wrongly is told when it
+    commits, and loses what it has not committed; versions are never touched.
+    """
+    names = [abandoned] if isinstance(abandoned, str) else list(abandoned)
+    if all_idle and names:
+        raise ValueError("all_idle gives up all sessions, also those that are named")
+    told = _esker.gc(os.fsdecode(path), names, all_idle, dry_run)
+    for note in told["notes"]:
+        warnings.warn(f"{os.fspath(path)}: {note}", stacklevel=2)
+    return Collected(tuple(told["removed"]), told["bytes"], tuple(told["given_up"]), dict(told["left"]))

@@ -52,6 +52,11 @@ impl Deciding {
         met
     }
 
+    /// The number of who commits.
+    pub(super) fn writer(&self) -> u64 {
+        self.history.writer()
+    }
+
     /// How much of this session's logs was committed: metadata and data of each.
     pub(super) fn committed(&self) -> Vec<(u64, u64)> {
         match self.is_known {
@@ -346,7 +351,8 @@ impl Container {
         }
         let trust = Trust::new(&self.store, &base.path, self.replaced.is_some())?;
         let trust = trust.up_to(self.next.saturating_sub(1));
-        let history = history(&self.store, &base.path, new_writer());
+        let writer = self.own.as_ref().map_or_else(new_writer, |own| own.session.identity);
+        let history = history(&self.store, &base.path, writer);
         Ok(Deciding {
             history: history.witnessed(Arc::new(trust)),
             base: self.next.saturating_sub(1),

@@ -10,11 +10,12 @@ use std::sync::Arc;
 use esker_format::history::{Branch, Decision};
 use esker_format::log::{self as facts, Promise, PromiseSlot};
 use esker_format::{Header, NumRecs, varint};
-use esker_history::{History, Item, Key, tag_in};
+use esker_history::{History, Item, Key, Openable, tag_in};
 use esker_store::Store;
 
 use super::named::version_in_path;
-use super::tags::{Tag, inside, tags_in};
+use super::noting::inside;
+use super::tags::{Tag, tags_in};
 use super::versions::{Read, Shelf, history};
 use super::{Format, broken};
 use crate::error::Result;
@@ -119,7 +120,7 @@ struct Listing<'l> {
     shelf: &'l Shelf,
     history: History,
     tags: BTreeMap<u64, Vec<String>>,
-    expired: Vec<std::ops::RangeInclusive<u64>>,
+    open: Option<Openable>,
     found: Vec<VersionFacts>,
     /// Which of them have as many records as the next that says how many it has.
     waiting: Vec<usize>,
@@ -131,13 +132,8 @@ impl<'l> Listing<'l> {
         for Tag { name, version } in tags_in(store, path)? {
             tags.entry(version).or_default().push(name);
         }
-        let last = match shelf.format {
-            Format::One => None,
-            Format::Two => shelf.last_readable()?,
-        };
-        let expired = last.and_then(|last| last.expired().ok()).unwrap_or_default();
-        let history = history(store, path, 0);
-        Ok(Listing { shelf, history, tags, expired, found: Vec::new(), waiting: Vec::new() })
+        let (open, history) = (shelf.expiry()?, history(store, path, 0));
+        Ok(Listing { shelf, history, tags, open, found: Vec::new(), waiting: Vec::new() })
     }
 
     fn add(&mut self, number: u64) -> Result<()> {
@@ -164,7 +160,7 @@ impl<'l> Listing<'l> {
             return Ok(());
         }
         let mut records = None;
-        let has_expired = self.expired.iter().any(|range| range.contains(&number));
+        let has_expired = self.open.as_ref().is_some_and(|open| !open.has(number));
         match self.history.decided(&Branch::main(), number) {
             Err(esker_history::Error::Store(error)) => return Err(error.into()),
             Err(error) => facts.state = VersionState::Damaged(error.to_string()),
@@ -185,7 +181,8 @@ impl<'l> Listing<'l> {
             VersionState::GivenUp => {}
             VersionState::Open | VersionState::Expired => self.waiting.push(self.found.len()),
         }
-        if has_expired && facts.tags.is_empty() {
+        if has_expired && facts.state != VersionState::GivenUp {
+            // Whatever is left of it.
             facts.state = VersionState::Expired;
         }
         self.found.push(facts);

@@ -16,8 +16,8 @@ use esker_store::{Access, Store};
 use super::aborting::note_path;
 use super::deciding::{Deciding, require_countable, unsafe_logs};
 use super::edition::header_in;
+use super::noting::inside;
 use super::promises::{prepare, promise};
-use super::tags::inside;
 use super::versions::{
     find, first_of, history, manifest_of, new_writer, now, of_history, settle_names, sum_of,
 };

@@ -4,21 +4,16 @@
 //! nobody had been there. It promises the version that it names: everything that it consists of is safe from a loss of power when
 //! the tag is.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use esker_format::history::Branch;
-use esker_format::log::Session;
 use esker_history::History;
-use esker_store::{Access, Store};
+use esker_store::Store;
 
-use super::deciding::{require_countable, unsafe_logs};
-use super::promises::prepare;
-use super::versions::{
-    Found, Shelf, find, gives_names, history, manifest_of, new_writer, now, of_history,
-    promise_name, settle_names,
-};
-use super::{Format, Mark, Trust, broken, is_container};
+use super::noting::{Notes, inside};
+use super::versions::{Shelf, find, gives_names, now, of_history};
+use super::{Format, Mark, broken};
 use crate::error::{Error, Result};
 use crate::message::refusal;
 use crate::nearest;
@@ -38,15 +33,6 @@ const MOST_TOLD: usize = 5;
 /// What a tag may be called.
 const NAMES: &str =
     "a tag has 1 to 64 letters, digits, '_', '-' and '.', of which the first is a letter";
-
-/// The container at `path`, behind links, and the store closed around it.
-pub(super) fn inside(store: &dyn Store, path: &Path) -> Result<(Arc<dyn Store>, PathBuf)> {
-    if !is_container(store, path)? {
-        return Err(broken(path, "it is no container, and has no versions"));
-    }
-    let path = store.resolve(path)?;
-    Ok((store.enclosed(&path)?, path))
-}
 
 /// The tags of the container at `path`, by name.
 ///
@@ -118,9 +104,9 @@ pub fn tag(
     version: Option<u64>,
     message: &str,
 ) -> Result<Tag> {
-    let (store, path) = &inside(store, path)?;
     let word = Branch::new(name).filter(|word| *word != Branch::main());
     let Some(word) = word else {
+        inside(store, path)?;
         return Err(broken(
             path,
             format!("{name:?} cannot be the name of a tag: {NAMES}; \"main\" is taken"),
@@ -129,19 +115,12 @@ pub fn tag(
     if let Some(why) = refusal(message) {
         return Err(broken(path, why));
     }
-    if Mark::require(&**store, path)?.format() == Format::One {
-        let why = "it is of format 1, whose versions have no names; `esker copy` makes one of format 2 of it";
-        return Err(broken(path, why));
-    }
-    let found = find(store, path, None)?;
-    let top = found.next.saturating_sub(1);
-    require_countable(path, found.version, top)?;
-    let trust = Trust::new(store, path, false)?.up_to(top);
-    let history = history(store, path, new_writer()).witnessed(Arc::new(trust));
+    let notes = Notes::open(store, path, "whose versions have no names")?;
+    let Notes { store, path, history, found } = &notes;
     let number = match version {
         // It must be there, and not have expired.
         Some(number) => find(store, path, Some(number))?.version,
-        None => values_of(&history, path, found.version)?,
+        None => values_of(history, path, found.version)?,
     };
     let tag = Tag { name: name.to_string(), version: number };
     if let Some(there) = tags_in(store, path)?.into_iter().find(|there| there.name == name) {
@@ -150,7 +129,7 @@ pub fn tag(
             false => Err(taken(path, &there)),
         };
     }
-    give(store, path, &history, (&word, &tag, message), &found)?;
+    give(&notes, (&word, &tag, message))?;
     Ok(tag)
 }
 
@@ -175,24 +154,8 @@ fn values_of(history: &History, path: &Path, number: u64) -> Result<u64> {
 }
 
 /// Commits the name, and promises it.
-fn give(
-    store: &Arc<dyn Store>,
-    path: &Path,
-    history: &History,
-    (word, tag, message): (&Branch, &Tag, &str),
-    found: &Found,
-) -> Result<()> {
-    let sync = |sessions: &[Session]| -> Result<()> {
-        for file in unsafe_logs(path, sessions, found.safe) {
-            store.open(&file, Access::ReadWrite)?.sync()?;
-        }
-        Ok(())
-    };
-    if found.safe < found.version {
-        sync(&found.edition.manifest()?.sessions)?;
-    }
-    prepare(&**store, path)?;
-    settle_names(&**store, path)?;
+fn give(notes: &Notes, (word, tag, message): (&Branch, &Tag, &str)) -> Result<()> {
+    let path = &notes.path;
     let failed = |error| match error {
         esker_history::Error::Conflict { conflict, .. } => broken(
             path,
@@ -201,15 +164,12 @@ fn give(
                 tag.name, conflict.number
             ),
         ),
-        other => of_history(path, other),
+        other => notes.failed(other),
     };
-    let of = history.commit_of(&Branch::main(), tag.version).map_err(failed)?;
-    let of = of.ok_or_else(|| broken(path, format!("version {} was given up", tag.version)))?;
-    let made = history.tag(word, &of, message, now()).map_err(failed)?;
-    let manifest = manifest_of(history, path, made)?;
-    if made != found.next {
-        // Others have committed meanwhile, and need not have waited for the disk.
-        sync(&manifest.sessions)?;
-    }
-    promise_name(&**store, path, &manifest, found.first)
+    let made = notes.add(true, |history| {
+        let of = history.commit_of(&Branch::main(), tag.version).map_err(failed)?;
+        let of = of.ok_or_else(|| broken(path, format!("version {} was given up", tag.version)))?;
+        history.tag(word, &of, message, now()).map_err(failed)
+    });
+    made.map(drop)
 }

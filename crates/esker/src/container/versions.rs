@@ -1,5 +1,6 @@
 //! Which version of a container is read, and how the next one comes into being.
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use esker_format::history::Branch;
 use esker_format::inside;
 use esker_format::log::{Manifest, Promise, PromiseSlot, RECORDS};
-use esker_history::{Attempt, History, Item, Key, Rebase, Version, spaces, tag_in};
+use esker_history::{Attempt, History, Item, Key, Openable, Rebase, Version, spaces, tag_in};
 use esker_store::{Access, File, FolderSegments, Store};
 
 use super::edition::{Edition, header_in};
@@ -273,13 +274,29 @@ impl Shelf {
         facts.iter().filter(of_dataset).map(|item| item.number).max().unwrap_or(version)
     }
 
-    /// The tags that a number gave, as far as its decision can be read.
-    pub(crate) fn tags_given(&self, number: u64) -> Result<Vec<Item>> {
+    /// What a number says of versions and writers, as far as its decision can be read: names, expiry, fences.
+    pub(crate) fn notes_of(&self, number: u64) -> Result<Vec<Item>> {
         match history(&self.store, &self.path, 0).new_facts(&Branch::main(), number) {
             Err(esker_history::Error::Store(error)) => Err(error.into()),
             Err(_) => Ok(Vec::new()),
-            Ok(facts) => Ok(facts.into_iter().filter(|item| tag_in(item).is_some()).collect()),
+            Ok(facts) => Ok(facts.into_iter().filter(is_of_history).collect()),
         }
+    }
+
+    /// The writers that were given up, as a version and newer items say.
+    pub(crate) fn fenced<'i>(
+        &self,
+        version: u64,
+        newer: impl Iterator<Item = &'i Item>,
+    ) -> BTreeSet<u64> {
+        let known = self.version(version).ok().flatten().and_then(|found| found.fenced().ok());
+        let writer = |item: &Item| match &item.key {
+            Key::Fact { space: spaces::FENCED, name } => {
+                Some(u64::from_be_bytes(name[..].try_into().ok()?))
+            }
+            _ => None,
+        };
+        known.unwrap_or_default().into_iter().chain(newer.filter_map(writer)).collect()
     }
 
     /// The newest version up to a number that waited for the disk.
@@ -290,18 +307,16 @@ impl Shelf {
         self.promises.newest_synced(number)
     }
 
-    /// Whether a version may not be opened any more.
-    fn has_expired(&self, number: u64) -> Result<bool> {
+    /// Which versions can be opened, as far as expiry is concerned; `None` where nobody says: then a version may be all that there is.
+    pub(crate) fn expiry(&self) -> Result<Option<Openable>> {
         if self.format == Format::One {
-            return Ok(false);
+            return Ok(None);
         }
-        let expired = |last: Version| {
-            // A name that was given while it expired keeps it.
-            Ok(last.has_expired(number)? && !last.tags()?.iter().any(|(_, _, n)| *n == number))
-        };
-        let expired: esker_history::Result<bool> = self.last_readable()?.map_or(Ok(false), expired);
-        // Where that cannot be told, it may be all that there is.
-        Ok(expired.unwrap_or(false))
+        match self.last_readable()?.map(|last| Openable::in_version(&last)) {
+            None => Ok(None),
+            Some(Err(esker_history::Error::Store(error))) => Err(error.into()),
+            Some(open) => Ok(open.ok()),
+        }
     }
 
     /// The newest version that can be read, whatever was promised of newer ones: it tells of names and of what has expired, which stay so.
@@ -351,10 +366,12 @@ fn asked_for(store: &Arc<dyn Store>, path: &Path, version: u64) -> Result<Found>
     Mark::require(&**store, path)?;
     let shelf = Shelf::open(store, path)?;
     let slot = shelf.promises.of(version)?;
+    // Before it is read: what only it needed may be gone.
+    if shelf.expiry()?.is_some_and(|open| !open.has(version)) {
+        let why = format!("version {version} has expired, and cannot be opened any more");
+        return Err(broken(path, why));
+    }
     match shelf.read(version, &slot)? {
-        Read::Whole(..) if shelf.has_expired(version)? => {
-            Err(broken(path, format!("version {version} has expired")))
-        }
         Read::Whole(edition, header) => {
             let first = first_of(&slot).unwrap_or(version);
             let (next, safe) = (version.saturating_add(1), shelf.safe(version)?);
@@ -510,7 +527,16 @@ pub(crate) fn publish(
     if telling.durable && !telling.known {
         settle_names(&**store, container)?;
     }
-    let failed = |error| of_history(container, error);
+    let failed = |error| match error {
+        esker_history::Error::Expired { number, .. } => {
+            let why = format!(
+                "version {number}, which others have committed since this writer opened it, has expired, so that nobody \
+                 can tell whether both have written the same; open it again"
+            );
+            broken(container, why)
+        }
+        other => of_history(container, other),
+    };
     let expected = (!attempt.is_whole()).then(|| attempt.base().saturating_add(1));
     let number = history.commit(attempt, rebase).map_err(failed)?;
     let first = if telling.first == 0 { number } else { telling.first };
@@ -573,26 +599,28 @@ pub(super) fn manifest_of(history: &History, container: &Path, number: u64) -> R
     Manifest::from_facts(number, &facts).map_err(|error| broken(container, error.to_string()))
 }
 
-/// Whether a version only gives names: its values are those of the one before it.
+/// Whether a version only says something of others: its values are those of the one before it.
 pub(super) fn gives_names(history: &History, number: u64) -> esker_history::Result<bool> {
     let facts = history.new_facts(&Branch::main(), number)?;
-    let of_history =
-        |item: &Item| matches!(item.key, Key::Fact { space, .. } if space < spaces::FIRST_FREE);
-    Ok(!facts.is_empty() && facts.iter().all(of_history))
+    Ok(!facts.is_empty() && facts.iter().all(is_of_history))
 }
 
-/// Promises a version that gives a name, after everything that it consists of was made safe.
-pub(super) fn promise_name(
+/// Whether an item is of the history itself: a name, expiry, a fence.
+pub(crate) fn is_of_history(item: &Item) -> bool {
+    matches!(item.key, Key::Fact { space, .. } if space < spaces::FIRST_FREE)
+}
+
+/// Promises a version that only says something of others, `names` or what has expired, after everything that it consists of was made safe.
+pub(super) fn promise_note(
     store: &dyn Store,
     container: &Path,
     manifest: &Manifest,
-    first: u64,
+    (first, names): (u64, bool),
 ) -> Result<()> {
     let version = manifest.version;
     let (data, metadata) = manifest.log_bytes();
     let header = crc32c::crc32c(&manifest.header);
-    let manifest = sum_of(store, container, version)?;
-    let (durable, names) = (true, true);
+    let (manifest, durable) = (sum_of(store, container, version)?, true);
     let promised = Promise { version, first, durable, names, manifest, header, data, metadata };
     promise(store, container, promised)
 }
@@ -621,7 +649,8 @@ pub(crate) fn promise_again(
     let version = manifest.version;
     let sum = sum_of(&**store, container, version)?;
     let ((data, metadata), header) = (manifest.log_bytes(), crc32c::crc32c(&manifest.header));
-    let names = gives_names(&history(store, container, 0), version).unwrap_or(false);
+    let given = history(store, container, 0).new_facts(&Branch::main(), version);
+    let names = given.is_ok_and(|facts| facts.iter().any(|item| tag_in(item).is_some()));
     let (durable, manifest) = (true, sum);
     let promised = Promise { version, first, durable, names, manifest, header, data, metadata };
     promise(&**store, container, promised)

@@ -25,7 +25,7 @@ pub struct LostVersion {
     pub synced: Option<bool>,
     /// Of a recovery: what the new version lacks of it, in a sentence; `None` if it has everything.
     pub lacks: Option<String>,
-    /// The names that it gave to versions, as far as they can be read.
+    /// What it said of versions and writers, as far as that can be read: names, expiry, fences.
     pub(super) gives: Vec<Item>,
     /// What was promised of it.
     promise: Option<Promise>,
@@ -43,7 +43,9 @@ pub(super) enum Look {
 /// The versions from `first` on that were committed and are not whole, newest first.
 pub(super) fn lost_versions(shelf: &Shelf, first: u64, look: Look) -> Result<Vec<LostVersion>> {
     let promises = &shelf.promises;
-    let listed = shelf.listed()?;
+    let (listed, open) = (shelf.listed()?, shelf.expiry()?);
+    // What has expired is not missed.
+    let is_missed = |version: u64| open.as_ref().is_none_or(|open| open.has(version));
     let top = listed.first().copied().unwrap_or(0).max(promises.highest());
     let mut lost = Vec::new();
     // Somebody may have written a number that nobody can count to.
@@ -51,7 +53,7 @@ pub(super) fn lost_versions(shelf: &Shelf, first: u64, look: Look) -> Result<Vec
     let mut all: Vec<u64> = promised.chain(listed.iter().copied()).collect();
     all.sort_unstable_by(|a, b| b.cmp(a));
     all.dedup();
-    for version in all.into_iter().filter(|version| *version >= first) {
+    for version in all.into_iter().filter(|version| *version >= first && is_missed(*version)) {
         let slot = promises.of(version)?;
         let glance = match look {
             Look::Glance => shelf.glance(version, &slot)?,
@@ -78,7 +80,7 @@ pub(super) fn lost_versions(shelf: &Shelf, first: u64, look: Look) -> Result<Vec
         };
         let synced = promise.map(|promise| promise.durable);
         let name = shelf.name_of(version);
-        let gives = shelf.tags_given(version)?;
+        let gives = shelf.notes_of(version)?;
         lost.push(LostVersion { version, name, what, synced, lacks: None, gives, promise });
     }
     Ok(lost)

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use esker_format::history::Branch;
 use esker_format::log::{Aborted, Cut, Manifest, PromiseSlot, Section, Session};
 use esker_format::{Header, NumRecs};
-use esker_history::{Attempt, Item, Key, Strict, spaces};
+use esker_history::{Attempt, Item, Strict};
 use esker_store::{ReadPool, Store};
 
 use crate::container::{self, Edition, Format, Mark, Read, Shelf, Telling, Trust, publish};
@@ -234,7 +234,11 @@ pub fn recover_container(
         .cloned()
         .map(|session| Candidate { session, listed: true })
         .collect();
-    let unlisted = sessions::unlisted(&**store, path, &manifest.sessions)?;
+    // What was given up is void, and may be gone in part.
+    let fenced = shelf.fenced(manifest.version, lost.iter().flat_map(|lost| &lost.gives));
+    let is_fenced = |stem: &str| fenced.contains(&sessions::identity(stem));
+    let mut unlisted = sessions::unlisted(&**store, path, &manifest.sessions)?;
+    unlisted.retain(|session| !is_fenced(&session.stem));
     candidates.extend(unlisted.into_iter().map(|session| Candidate { session, listed: false }));
     let total = total(&pool, path, &candidates);
     let mut reader = Reader::new(&pool, path, &header, total, progress);
@@ -250,7 +254,10 @@ pub fn recover_container(
         let aborted = container::noted(&**store, path, session)?;
         for (log, part) in session.logs.iter().enumerate() {
             let until = |aborted: &Aborted| Reach::Until(aborted.committed(log));
-            let reach = aborted.as_ref().map_or(Reach::Everything, until);
+            let reach = match is_fenced(&session.stem) {
+                true => Reach::Committed,
+                false => aborted.as_ref().map_or(Reach::Everything, until),
+            };
             logs.push(reader.read(session, part, reach)?);
         }
         found.push(Looked::at(session.clone(), *committed, (adopt, current), logs, &mut recovery));
@@ -330,7 +337,7 @@ fn commit_whole(
     items.extend(manifest.whole_logs().iter().map(Section::item));
     if let Ok(Some(version)) = history.commit_of(&Branch::main(), found) {
         let facts = version.all_facts().unwrap_or_default();
-        items.extend(facts.into_iter().filter(is_of_history));
+        items.extend(facts.into_iter().filter(container::is_of_history));
     }
     items.extend(names);
     let attempt = Attempt::new(Branch::main(), top).items(items).whole().durable(true);
@@ -339,11 +346,6 @@ fn commit_whole(
     let telling = Telling { header, bytes, grown: bytes, first, durable: true, known: false };
     publish(store, path, &history, (attempt, &mut Strict::default()), telling)?;
     Ok(())
-}
-
-/// Whether an item is a name, or something else that is not of a dataset.
-fn is_of_history(item: &Item) -> bool {
-    matches!(item.key, Key::Fact { space, .. } if space < spaces::FIRST_FREE)
 }
 
 /// A session that a new version may have.

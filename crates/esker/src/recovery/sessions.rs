@@ -14,6 +14,11 @@ pub(super) fn began(stem: &str) -> u64 {
     inside::session(stem).map_or(0, |(version, _)| version)
 }
 
+/// The identity of a session, by its name.
+pub(super) fn identity(stem: &str) -> u64 {
+    inside::session(stem).map_or(0, |(_, identity)| identity)
+}
+
 /// The sessions in `segments` that are not among `listed`, in the order of their names, each with
 /// nothing committed.
 pub(super) fn unlisted(store: &dyn Store, path: &Path, listed: &[Session]) -> Result<Vec<Session>> {

@@ -60,6 +60,20 @@ fn transactions_appear_in_the_order_of_their_numbers() {
 }
 
 #[test]
+fn expiry_keeps_what_has_a_name_and_the_last_and_the_rest_goes() {
+    made_by("expiry", |dataset, said| {
+        assert!(said.starts_with("2 ranges of versions have expired: "), "{said}");
+        assert!(said.contains("version 7 has expired, and cannot be opened any more"), "{said}");
+        assert_eq!(
+            dataset.container_version(),
+            Some(203),
+            "a tag and an expiry are behind the last"
+        );
+        assert!(values(dataset, "state").iter().all(|value| *value == 200.0));
+    });
+}
+
+#[test]
 fn background_flushes_and_reads_while_it_computes() {
     made_by("background", |dataset, said| {
         assert_eq!(said, "the mean is 499.5\n");

@@ -1,6 +1,8 @@
 //! Versions of containers have messages and names, and what was aborted is gone: compared with plain models, with kills and losses of power at every call.
 
 mod aborted;
+mod collected;
+mod expired;
 mod listed;
 mod tagged;
 
