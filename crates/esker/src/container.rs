@@ -11,6 +11,7 @@
 //! number, which one of several writers can; the others go behind it, unless both have written the same.
 
 mod aborting;
+mod blocks;
 mod changes;
 mod deciding;
 mod distributed;
@@ -49,6 +50,7 @@ use names::MARK;
 use seeing::Seen;
 
 pub(crate) use aborting::noted;
+pub use blocks::Block;
 pub use changes::Changes;
 pub(crate) use edition::Edition;
 pub use listing::{VersionFacts, VersionState, versions};

@@ -148,7 +148,8 @@ pub use chunked::policy as owners;
 pub use chunked::{ChunkFault, ChunkFaultKind, Chunking, StoredChunk, TableBlock};
 
 pub use container::{
-    Changes, Tag, VersionFacts, VersionState, tag, tags, version_in_path, version_named, versions,
+    Block, Changes, Tag, VersionFacts, VersionState, tag, tags, version_in_path, version_named,
+    versions,
 };
 pub use dataset::Dataset;
 pub use decomposed::{Decomposition, DecompositionId, is_unmarked};

@@ -23,6 +23,7 @@ they mean. The guide is docs/python.md.
 """
 
 from . import amr, mesh, relation
+from ._blocks import Block
 from ._dataset import Dataset, Dimension, create, open
 from ._esker import Token, __version__, is_dataset, mpi_library
 from ._graphs import Edge, Graph, Vertex
@@ -34,6 +35,7 @@ from ._versions import Version, tag, tags, versions
 from .errors import Conflict, FormatError, MissingName, RangeError, RankError
 
 __all__ = [
+    "Block",
     "Check",
     "Conflict",
     "Dataset",

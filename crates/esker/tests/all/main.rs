@@ -18,6 +18,7 @@ mod hostile;
 mod kill;
 mod killed_ranks;
 mod lists;
+mod log_boxes;
 mod log_reads;
 mod log_sections;
 mod long_reads;
