@@ -371,7 +371,7 @@ impl Handle {
     /// for: a shape is chosen, and cut to the variable's, when they do.
     fn chunks<'py>(&self, py: Python<'py>, var: usize) -> PyResult<Option<Bound<'py, PyTuple>>> {
         let found = self.shared.look(py, |state| match state {
-            State::Data(dataset) => dataset.chunking(VarId(var)).map(|c| c.chunk.clone()),
+            State::Data(dataset) => dataset.chunk_shape(VarId(var)).map(<[u64]>::to_vec),
             State::Define(define) => {
                 let asked = define.schema().attr(Owner::Var(VarId(var)), SHAPE)?;
                 asked.convert_to::<u64>().ok()

@@ -141,7 +141,7 @@ impl Shared {
 
     /// The lengths of a variable's chunks, if it has any; in data mode. Without the GIL.
     pub(crate) fn chunk(&self, var: VarId) -> Result<Option<Vec<u64>>, Failure> {
-        self.read(|dataset| Ok(dataset.chunking(var).map(|chunking| chunking.chunk.clone())))
+        self.read(|dataset| Ok(dataset.chunk_shape(var).map(<[u64]>::to_vec)))
     }
 
     /// How many threads are to read together, 0 for as many as pay.

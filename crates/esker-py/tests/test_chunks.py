@@ -108,9 +108,30 @@ def test_what_cannot_be_is_a_value_error(path, keywords, sentence):
     assert (esker.open(path)["v"][:] == 1).all()
 
 
-def test_containers_and_scalars_have_no_chunks(tmp_path):
-    with pytest.raises(ValueError, match="container"), esker.create(tmp_path / "a.esk", layout="log") as ds:
-        ds.create_variable("v", "i4", grid(ds), chunks=(1, 9, 9))
+def test_containers_have_chunks_beside_ordinary_variables(tmp_path):
+    path = tmp_path / "a.esk"
+    values = np.arange(4 * 20 * 30, dtype="i4").reshape(4, 20, 30)
+    with esker.create(path, layout="log") as ds:
+        for name, size in zip("tyx", values.shape):
+            ds.create_dimension(name, size)
+        v = ds.create_variable("v", "i4", tuple("tyx"), chunks=(2, 9, 9), filters=["shuffle", ("zstd", 1)])
+        w = ds.create_variable("w", "i4", tuple("tyx"))
+        assert v.chunks == (2, 9, 9) and w.chunks is None
+        v[...], w[...] = values, values
+        v[1, 3:17:2, 5] = -1
+    values[1, 3:17:2, 5] = -1
+    with esker.open(path) as ds:
+        assert ds["v"].chunks == (2, 9, 9) and ds["v"].filters == "shuffle zstd,1"
+        assert (ds["v"][...] == values).all() and (ds["v"][:, 4, 3:9] == values[:, 4, 3:9]).all()
+    # What goes on to a container or a file goes on as it should be.
+    esker.convert(path, tmp_path / "b.esk", layout="log")
+    assert esker.open(tmp_path / "b.esk")["v"].chunks == (2, 9, 9)
+    esker.convert(path, tmp_path / "b.nc")
+    assert esker.open(tmp_path / "b.nc")["v"].chunks is None
+    assert (netCDF4.Dataset(tmp_path / "b.nc")["v"][...] == values).all()
+
+
+def test_scalars_have_no_chunks(tmp_path):
     with pytest.raises(ValueError, match="scalar"), esker.create(tmp_path / "a.nc") as ds:
         ds.create_variable("v", "i4", filters="zstd,3")
     with pytest.raises(TypeError, match="a length for each"), esker.create(tmp_path / "a.nc") as ds:

@@ -36,6 +36,7 @@ use std::thread;
 
 use esker::{Communicator, Dataset, Error, Header, Hints, OpenOptions, SelfComm};
 use esker_comm::CommunicatorExt;
+use esker_format::chunked::{FILTERS, SHAPE};
 use esker_store::{Access, File, LocalStore, Store, StoreError, shown_path};
 
 use crate::Progress;
@@ -226,16 +227,18 @@ fn replay_unless(
     })
 }
 
-/// The header of a container whose variables have filters as that of the file, whose variables have
+/// The header of a container whose variables have chunks and filters as that of the file, whose variables have
 /// none. It is shorter, and everything else stays where it is.
 fn without_filters(header: &Header) -> Option<Vec<u8>> {
     let mut header = header.clone();
     let mut has_any = false;
     for number in 0..header.schema.vars.len() {
         let Some(var) = header.schema.vars.at_mut(number) else { continue };
-        if let Some(position) = var.attrs.position(esker_format::chunked::FILTERS) {
-            var.attrs.remove(position);
-            has_any = true;
+        for name in [SHAPE, FILTERS] {
+            if let Some(position) = var.attrs.position(name) {
+                var.attrs.remove(position);
+                has_any = true;
+            }
         }
     }
     let long = usize::try_from(header.layout.header_len).unwrap_or(0);

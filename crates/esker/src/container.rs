@@ -13,6 +13,7 @@
 mod aborting;
 mod blocks;
 mod changes;
+mod chunks;
 mod deciding;
 mod distributed;
 mod edition;
@@ -44,6 +45,7 @@ use crate::error::{Error, Result};
 use crate::hints::{Hints, LogFiles};
 use crate::log::{FILTERS, Index, Lengths, LogDamage, LogWriter, Memo, View};
 use crate::report::Report;
+use chunks::Gridded;
 use deciding::Deciding;
 use distributed::Share;
 use names::MARK;
@@ -97,6 +99,8 @@ pub(crate) struct Container {
     share: Option<Share>,
     /// Lists that were written before.
     memo: Mutex<Memo>,
+    /// The variables that are cut into chunks, if any are.
+    gridded: Option<Arc<Gridded>>,
     /// How often all ranks had everything in their files, and knew it.
     together: u64,
     /// Whether the version is safe from power loss.
@@ -270,6 +274,7 @@ impl Container {
             distributed: false,
             share: None,
             memo: Mutex::default(),
+            gridded: Gridded::of(&header.schema),
             together: 0,
             durable: false,
             settled: false,
@@ -306,6 +311,7 @@ impl Container {
             distributed: false,
             share: None,
             memo: Mutex::default(),
+            gridded: self.gridded.clone(),
             together: self.together,
             durable: self.durable,
             settled: self.settled,
@@ -362,6 +368,7 @@ impl Container {
         self.commit(base, header, false, report)?;
         self.take_in_others(base)?;
         self.view.change().set_header(header.clone());
+        self.gridded = Gridded::of(&header.schema);
         Ok(())
     }
 

@@ -117,6 +117,12 @@ impl Dataset {
         self.layout.shape(&self.ground, self.file_var(var)?, false)
     }
 
+    /// The lengths of the boxes that a variable's values are put together in when they are written, where transfers are best
+    /// cut: those of its chunks, in a classic file or in a container.
+    pub fn chunk_shape(&self, var: VarId) -> Option<&[u64]> {
+        self.file_var(var).ok().and_then(|var| self.layout.boxes(var))
+    }
+
     /// Shares an outcome: all ranks have it, or all have an error. Collective.
     pub fn agree<T>(&self, outcome: Result<T>) -> Result<T> {
         self.ground.base.agree(outcome)

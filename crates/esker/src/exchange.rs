@@ -35,6 +35,9 @@ pub(crate) struct Unit {
     pub(crate) bytes: u64,
 }
 
+/// Messages of other ranks, in the order of ranks.
+pub(crate) type Came = Vec<(usize, Message)>;
+
 /// What an exchange must know of units.
 pub(crate) trait Units {
     /// Whether units of later rounds lie behind those of earlier ones, so that one sweep serves all rounds.
@@ -74,9 +77,9 @@ pub(crate) trait Sink: Units {
         with: &mut With<'_, '_>,
     ) -> Result<()>;
 
-    /// What other ranks have of this rank's units of a round, in the order of ranks. Gives back the messages
-    /// that nobody needs any more. Collective.
-    fn put(&mut self, round: u64, came: Vec<Message>, report: &mut Report) -> Result<Vec<Message>>;
+    /// What other ranks have of this rank's units of a round, in the order of ranks, and whose it is. Gives back the
+    /// messages that nobody needs any more. Collective.
+    fn put(&mut self, round: u64, came: Came, report: &mut Report) -> Result<Vec<Message>>;
 }
 
 /// What the values of a write come from, and what is said of them.
@@ -164,7 +167,6 @@ pub(crate) fn write<S: Sink>(
         let arrived: u64 = came.iter().map(|(_, message)| message.len() as u64).sum();
         let memory = held + arrived + units.memory() + sweep.memory();
         with.report.peak_memory = with.report.peak_memory.max(memory);
-        let came = came.into_iter().map(|(_, message)| message).collect();
         let others = list.iter().filter(|unit| !units.reaches(unit, me)).count();
         for message in units.put(round, came, with.report)? {
             if pool.len() < others {

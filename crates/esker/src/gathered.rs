@@ -1,5 +1,7 @@
 //! Bytes of a unit as pieces are laid into it, and which of them are known.
 
+use std::ops::Range;
+
 use crate::comb::Comb;
 use crate::error::{Error, Result};
 use crate::wire;
@@ -64,6 +66,11 @@ impl Gathered {
     /// Whether all of its first `len` bytes are known.
     pub(crate) fn is_covered(&self, len: u64) -> bool {
         self.has_all(self.start, len)
+    }
+
+    /// The stretches of its bytes in `range`, from its beginning, that are known.
+    pub(crate) fn covered(&self, range: Range<usize>) -> Covered<'_> {
+        Covered { known: &self.known, at: range.start, end: range.end }
     }
 
     /// Puts `there` where nothing was laid.

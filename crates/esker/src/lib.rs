@@ -123,6 +123,7 @@ mod rest;
 mod rounds;
 mod selection;
 mod share;
+mod slabs;
 mod sound;
 mod strategy;
 mod taken;

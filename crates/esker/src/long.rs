@@ -212,7 +212,7 @@ impl Dataset {
             (Lent::Target(bytes), Some(slab)) => (bytes, slab),
             (lent, _) => return self.read_alone(var, checked, ty, lent, layout),
         };
-        let chunk = self.file_var(var).ok().and_then(|var| self.layout.boxes(var));
+        let chunk = self.chunk_shape(var);
         let chunks = chunk.map(|chunk| (&start[..], chunk));
         let blocks = blocks(Whole { count: &count, stride: &stride, chunks }, size, most);
         if blocks.len() < 2 {

@@ -14,7 +14,7 @@ use esker_store::File;
 
 use crate::comb::Comb;
 use crate::error::{Error, Result};
-use crate::exchange::{self, Got, Sink, Source, Unit, Units, With};
+use crate::exchange::{self, Came, Got, Sink, Source, Unit, Units, With};
 use crate::gathered;
 use crate::hints::Automatic;
 use crate::notes::Notes;
@@ -174,20 +174,20 @@ impl Sink for Filling<'_, '_, '_> {
         Ok(laying.finish()?)
     }
 
-    fn put(&mut self, _: u64, came: Vec<Message>, report: &mut Report) -> Result<Vec<Message>> {
+    fn put(&mut self, _: u64, came: Came, report: &mut Report) -> Result<Vec<Message>> {
         self.finish_write(report);
         if let Some(own) = self.turns.own() {
             self.write_own(&own, &came, report)?;
         }
         // A window that nobody else reaches stays in the cache while its store is fast.
         self.turns.end_round(self.waits);
-        Ok(came)
+        Ok(came.into_iter().map(|(_, message)| message).collect())
     }
 }
 
 impl Filling<'_, '_, '_> {
     /// Lays what came upon this rank's own window, and writes it.
-    fn write_own(&mut self, own: &Place, came: &[Message], report: &mut Report) -> Result<()> {
+    fn write_own(&mut self, own: &Place, came: &Came, report: &mut Report) -> Result<()> {
         if self.waits || !self.turns.is_private() {
             // Then nobody waits for the write.
             self.turns.open_ahead(own)?;
@@ -198,7 +198,7 @@ impl Filling<'_, '_, '_> {
         let clock = Instant::now();
         let start = own.range.start;
         let (bytes, known) = whole.parts();
-        for message in came {
+        for (_, message) in came {
             if self.met.is_some_and(|met| !met.get()) {
                 self.note_meeting(meets(start, known, message)?);
             }

@@ -71,7 +71,7 @@ fn chunk_of(file: &File, varid: c_int) -> Result<Option<Vec<u64>>> {
     let var = VarId(varid as usize);
     match &file.state {
         State::Define(define) => define.chunk_shape(var).map_err(|e| of(&e)),
-        State::Data(dataset) => Ok(dataset.chunking(var).map(|chunking| chunking.chunk.clone())),
+        State::Data(dataset) => Ok(dataset.chunk_shape(var).map(<[u64]>::to_vec)),
         State::Lost => Err(NC_EFILE),
     }
 }

@@ -40,6 +40,7 @@ Examples:
   esker copy run.nc fixed.nc -u --align 4k          no unlimited dimension, variables aligned
   esker copy run.nc run.esk --layout log            into a container of logs
   esker copy run.esk part.nc --vars tas             out of one
+  esker copy run.nc run.esk --layout log --chunk lat/90,lon/90 --filter zstd,3   its variables in chunks
   esker copy --auto run.nc small.nc                 compressed, and what was chosen
   esker copy --chunk lat/90,lon/90 --filter shuffle --filter zstd,3 run.nc small.nc
   esker copy --filter 't:bitround,12 shuffle zstd,3' run.nc small.nc

@@ -241,6 +241,53 @@ fn automatic_chunks_are_told() {
 }
 
 #[test]
+fn a_container_in_chunks_holds_what_the_file_has_and_gives_it_back() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = |name: &str| directory.path().join(name);
+    let mut pairs = Vec::new();
+    mixed(&file("mixed.nc"));
+    copy(&[], &file("mixed.nc"), &file("plain.nc"));
+    for (number, options) in [
+        &["--chunk", "a/7,b/5,time/2", "--smallest", "0"][..],
+        &["--chunk", "three:c/9", "--filter", "shuffle zstd,3"],
+    ]
+    .iter()
+    .enumerate()
+    {
+        let (run, back, replayed) = (
+            file(&format!("{number}.esk")),
+            file(&format!("{number}.nc")),
+            file(&format!("{number}.r.nc")),
+        );
+        copy(&[&["--layout", "log"], *options].concat(), &file("plain.nc"), &run);
+        same(&run, &file("plain.nc"));
+        good(&["check", "-q", text(&run)]);
+        let ds = Dataset::open(&run).expect("it opens");
+        let chunked = ds.schema().vars.iter().enumerate();
+        let chunked: Vec<&str> = chunked
+            .filter(|(n, _)| ds.chunk_shape(esker::VarId(*n)).is_some())
+            .map(|(_, var)| &*var.name)
+            .collect();
+        assert!(chunked.contains(&"three") && !chunked.contains(&"one"), "{chunked:?}");
+        copy(&[], &run, &back);
+        good(&["replay", text(&run), text(&replayed)]);
+        let bytes = |path: &Path| std::fs::read(path).expect("it");
+        assert!(bytes(&back) == bytes(&file("plain.nc")), "{options:?}");
+        // Values of a replay lie where those of the container's header would.
+        same(&replayed, &file("plain.nc"));
+        assert!(!bytes(&replayed).windows(7).any(|some| some == b"__chunk"), "{options:?}");
+        pairs.extend([(file("plain.nc"), back), (file("plain.nc"), replayed)]);
+        // And on to another container, as it is.
+        copy(&["--layout", "log"], &run, &file("again.esk"));
+        let again = Dataset::open(file("again.esk")).expect("it opens");
+        let three = again.var("three").expect("it");
+        assert_eq!(again.chunk_shape(three), ds.chunk_shape(three));
+        std::fs::remove_dir_all(file("again.esk")).expect("removed");
+    }
+    compare_with_netcdf4(&pairs);
+}
+
+#[test]
 fn what_cannot_be_is_refused_in_a_sentence() {
     let directory = tempfile::tempdir().expect("a directory");
     let (input, output) = (directory.path().join("in.nc"), directory.path().join("out.nc"));
@@ -256,7 +303,6 @@ fn what_cannot_be_is_refused_in_a_sentence() {
         (&["--chunk", "c/0"], "DIMENSION/LENGTH"),
         (&["--contiguous", "--auto"], "cannot be used with"),
         (&["--canonical", "--chunk", "lat/9"], "no dimension \"lat\""),
-        (&["--layout", "log", "--chunk", "c/4"], "have no chunks"),
     ] {
         let ended = run(&[&["copy"], options, &[text(&input), text(&output)]].concat());
         assert_eq!(ended.code, Some(2), "{options:?}: {}", ended.out);

@@ -288,8 +288,8 @@ class Dataset:
         fill_value: what elements are that nobody writes; the attribute ``_FillValue``.
         fill: False saves writing fill values, when every element will be written.
         chunks, filters: how it is stored: ``chunks=(1, 90, 90), filters=["shuffle", ("zstd", 3)]``
-            (docs/chunked.md, docs/codecs.md). Filters alone choose the shape of chunks. Variables of a
-            container have filters only.
+            (docs/chunked.md, docs/codecs.md). Filters alone choose the shape of chunks; in a
+            container they need none.
         """
         if isinstance(dims, str):
             dims = (dims,)

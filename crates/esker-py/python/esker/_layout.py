@@ -154,7 +154,7 @@ def carried_storage(encoding: dict[str, Any], variable: Any, layout: str) -> dic
     filters, chunks = encoding.get("filters"), encoding.get("chunksizes")
     if not isinstance(filters, str) or encoding.get("dtype", variable.dtype) != variable.dtype or not variable.ndim:
         return {}
-    if layout == "log":
+    if layout == "log" and chunks is None:
         return {"filters": filters} if filters else {}
     if chunks is None or len(chunks) != variable.ndim:
         return {}

@@ -142,7 +142,7 @@ impl Job<'_> {
         for (number, kept) in self.plan.vars.iter().enumerate() {
             let to = VarId(number);
             let shape: Vec<u64> = kept.along.iter().map(|along| along.count).collect();
-            let chunk = |of: &Dataset, var| of.chunking(var).map(|c| c.chunk.clone());
+            let chunk = |of: &Dataset, var| of.chunk_shape(var).map(<[u64]>::to_vec);
             let (was, will) = (chunk(source, kept.from), chunk(target, to));
             let most = self.options.buffer as u64 * BUFFERS / kept.ty.size();
             let unit = unit(&shape, was.as_deref(), will.as_deref(), most);

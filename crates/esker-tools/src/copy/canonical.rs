@@ -197,7 +197,7 @@ fn transfer(
     progress.progress(done, total);
     for (from, to) in pairs {
         let (shape, ty) = (source.shape(*from)?, source.variable(*from)?.ty);
-        let chunk = |of: &Dataset, var| of.chunking(var).map(|c| c.chunk.clone());
+        let chunk = |of: &Dataset, var| of.chunk_shape(var).map(<[u64]>::to_vec);
         let most = options.buffer as u64 / ty.size();
         let mut cut: Box<dyn Iterator<Item = Block>> =
             match (chunk(source, *from), chunk(target, *to)) {

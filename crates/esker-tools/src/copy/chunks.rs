@@ -122,17 +122,22 @@ pub(super) fn settle(
     to_container: bool,
     from_container: bool,
 ) -> Result<(), CopyError> {
-    if to_container && !options.shapes.is_empty() {
-        return Err(CopyError::ContainerChunks);
-    }
     let wishes = Wishes::of(schema, options)?;
     let mut chosen: Vec<Option<Choice>> = Vec::with_capacity(schema.vars.len());
     for var in &schema.vars {
         let old = Old::of(var, from_container && !to_container);
-        chosen.push(match options.contiguous {
+        let had = old.shape.clone();
+        let mut choice = match options.contiguous {
             true => None,
             false => wishes.choose(schema, var, records, old)?,
-        });
+        };
+        if let Some(choice) =
+            choice.as_mut().filter(|_| to_container && !wishes.shapes(schema, var))
+        {
+            // There filters need no chunks.
+            choice.shape = had;
+        }
+        chosen.push(choice);
     }
     // Records of a traditional variable lie at the end of the file, and chunks would have to find
     // room before them for all records to come.
@@ -150,7 +155,7 @@ pub(super) fn settle(
     }
     for (number, choice) in chosen.into_iter().enumerate() {
         if let Some(var) = schema.vars.at_mut(number) {
-            note(var, choice, to_container);
+            note(var, choice);
         }
     }
     Ok(())
@@ -179,7 +184,7 @@ impl Old {
 }
 
 /// Writes a choice down, in place of what was there.
-fn note(var: &mut Variable, choice: Option<Choice>, to_container: bool) {
+fn note(var: &mut Variable, choice: Option<Choice>) {
     for name in [SHAPE, FILTERS] {
         if let Some(position) = var.attrs.position(name) {
             var.attrs.remove(position);
@@ -190,7 +195,7 @@ fn note(var: &mut Variable, choice: Option<Choice>, to_container: bool) {
         // It was removed above, so that the name is free.
         let _ = var.attrs.push(Attribute { name: name.into(), values });
     };
-    if !to_container && let Some(values) = shape.as_deref().and_then(lengths) {
+    if let Some(values) = shape.as_deref().and_then(lengths) {
         add(SHAPE, values);
     }
     if !pipeline.is_empty() {
@@ -302,6 +307,12 @@ impl<'o> Wishes<'o> {
             return Err(CopyError::Unsuitable { name: var.name.to_string(), why, remedy });
         }
         Ok(Some(Choice { shape: Some(shape), pipeline }))
+    }
+
+    /// Whether lengths of chunks are asked for, for this variable.
+    fn shapes(&self, schema: &Schema, var: &Variable) -> bool {
+        self.of_vars.contains_key(&Self::number(schema, var))
+            || var.dims.iter().any(|d| self.all.contains_key(&d.0))
     }
 
     /// Whether what is asked for all variables is asked for this one.

@@ -285,7 +285,7 @@ fn scan_arrays(
         let fill = plan.schema.vars.at(*number).map(fill_value);
         let fill = fill.and_then(|f| integer(f.get(0)));
         let shape: Vec<u64> = kept.along.iter().map(|along| along.count).collect();
-        let chunk = source.chunking(kept.from).map(|c| c.chunk.clone());
+        let chunk = source.chunk_shape(kept.from).map(<[u64]>::to_vec);
         let most = CHUNK / kept.ty.size();
         let unit = unit(&shape, chunk.as_deref(), None, most);
         for block in boxes(&shape, &unit, most) {

@@ -86,8 +86,6 @@ pub enum CopyError {
     },
 
     /// Chunk lengths for a container.
-    #[error("variables of a container of logs have no chunks; filters they can have")]
-    ContainerChunks,
 
     /// A dimension with two ranges.
     #[error("dimension {name:?} is given two ranges")]

@@ -45,6 +45,7 @@ use esker::{
     Alignment, Communicator, DataLayout, Dataset, Error, Header, Hints, Layout, NumRecs, Schema,
     SelfComm, Values, VarId, Version,
 };
+use esker_format::chunked::{FILTERS, SHAPE};
 use esker_format::sealed::decomposed::{Counts, counts_of, put_counts};
 use esker_store::{Draft, LocalStore, Store};
 
@@ -188,12 +189,12 @@ fn copied(plan: &Plan, header: &Header, source: &Source, bytes: u64) -> Copied {
     }
 }
 
-/// Whether it is a container whose variables have filters, which are no part of the file that it
+/// Whether it is a container whose variables have chunks or filters, which are no part of the file that it
 /// stands for.
 fn has_filters(source: &Source) -> bool {
     let mut vars = source.dataset.schema().vars.iter();
     source.dataset.container_version().is_some()
-        && vars.any(|var| var.attrs.get(esker_format::chunked::FILTERS).is_some())
+        && vars.any(|var| [SHAPE, FILTERS].iter().any(|name| var.attrs.get(name).is_some()))
 }
 
 /// The output behind symbolic links, when it may be written.

@@ -31,7 +31,7 @@ pub(super) fn compare(
     let mut done = 0;
     for pair in pairs {
         let mut tally = Tally::new(pair, a, b, closeness, options.most)?;
-        let chunk = |of: &Source, var| of.dataset.chunking(var).map(|c| c.chunk.clone());
+        let chunk = |of: &Source, var| of.dataset.chunk_shape(var).map(<[u64]>::to_vec);
         let (first, second) = (chunk(a, pair.first), chunk(b, pair.second));
         let width = a.dataset.variable(pair.first)?.ty.size();
         let most = (options.buffer as u64 / 2 / width).max(1);

@@ -310,7 +310,7 @@ fn wanted(
         if !is_wanted(variable) {
             continue;
         }
-        let chunking = match asked(schema, variable) {
+        let chunking = match asked_for(schema, variable) {
             Ok(chunking) => chunking,
             Err(why) => return refuse(why),
         };
@@ -346,7 +346,10 @@ fn reason(error: &Error) -> String {
 }
 
 /// What the attributes of a new variable ask for.
-fn asked(schema: &Schema, variable: &Variable) -> std::result::Result<Chunking, String> {
+pub(crate) fn asked_for(
+    schema: &Schema,
+    variable: &Variable,
+) -> std::result::Result<Chunking, String> {
     let pipeline = match variable.attrs.get(FILTERS).map(|a| &a.values) {
         None => Pipeline::default(),
         Some(values) => {
@@ -373,7 +376,7 @@ fn asked(schema: &Schema, variable: &Variable) -> std::result::Result<Chunking, 
 impl Define {
     /// Cuts a new variable into chunks of this shape (a length for each dimension), which are stored
     /// one by one, perhaps through filters ([`Define::set_filters`]). In the unlimited dimension a
-    /// length of 1 is usual: then every record has chunks of its own.
+    /// length of 1 is usual: then every record has chunks of its own. In a container, what ranks put together is appended chunk by chunk.
     ///
     /// ```
     /// # use esker::*;
@@ -395,9 +398,6 @@ impl Define {
         let refuse = |why: String| {
             Err(Error::Chunked { path: self.base.path.clone(), var: name.clone(), why })
         };
-        if self.is_container() {
-            return refuse("variables of a container of logs have no chunks".to_string());
-        }
         match Chunking::new(&self.schema, variable, chunk, Pipeline::default()) {
             Err(why) => return refuse(why),
             Ok(chunking) => {
@@ -433,7 +433,7 @@ impl Define {
         let _ = trial
             .attrs
             .push(esker_format::Attribute { name: FILTERS.into(), values: values.clone() });
-        if let Err(why) = asked(&self.schema, &trial) {
+        if let Err(why) = asked_for(&self.schema, &trial) {
             return refuse(why);
         }
         self.put_attr(var, FILTERS, values)
@@ -460,10 +460,9 @@ impl Define {
     /// The lengths of a variable's chunks; `None` for an ordinary variable.
     pub fn chunk_shape(&self, var: VarId) -> Result<Option<Vec<u64>>> {
         let variable = self.schema.variable(var);
-        let Some(variable) = variable.filter(|_| !self.base.raw && !self.is_container()) else {
-            return Ok(None);
-        };
-        let before = self.before.as_ref().and_then(|before| {
+        let Some(variable) = variable.filter(|_| !self.base.raw) else { return Ok(None) };
+        let before = self.before.as_ref().filter(|_| !self.is_container());
+        let before = before.and_then(|before| {
             let number = before.header.schema.var(&variable.name)?;
             Some(before.chunked().and_then(|chunked| chunked.var(number)))
         });
@@ -472,15 +471,13 @@ impl Define {
             Some(None) => Ok(None),
             Some(Some(Ok(found))) => Ok(Some(found.chunking.chunk.clone())),
             None if !is_wanted(variable) => Ok(None),
-            None => {
-                asked(&self.schema, variable).map(|chunking| Some(chunking.chunk)).map_err(|why| {
-                    Error::Chunked {
-                        path: self.base.path.clone(),
-                        var: variable.name.to_string(),
-                        why,
-                    }
-                })
-            }
+            None => asked_for(&self.schema, variable).map(|chunking| Some(chunking.chunk)).map_err(
+                |why| Error::Chunked {
+                    path: self.base.path.clone(),
+                    var: variable.name.to_string(),
+                    why,
+                },
+            ),
             Some(Some(Err(why))) => {
                 let (path, var) = (self.base.path.clone(), variable.name.to_string());
                 Err(Error::Chunked { path, var, why: why.clone() })

@@ -10,7 +10,6 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use esker_codec::Scratch;
-use esker_comm::Message;
 use esker_format::chunked::Entry;
 
 use super::heap::room_for;
@@ -18,6 +17,7 @@ use super::once::Treat;
 use super::tables::{HeapFile, Trouble};
 use super::{ChunkId, Chunked};
 use crate::error::Error;
+use crate::exchange::Came;
 use crate::gathered::Gathered;
 use crate::notes::Notes;
 use crate::plan::{Overlap, Piece, Plan};
@@ -56,9 +56,9 @@ impl From<Error> for Failed {
 /// The chunks of a round that this rank owns, by address, and what other ranks have of them, in the
 /// order of ranks.
 #[derive(Debug, Default)]
-pub(super) struct Batch {
-    pub(super) owned: Vec<u64>,
-    pub(super) messages: Vec<Message>,
+pub(crate) struct Batch {
+    pub(crate) owned: Vec<u64>,
+    pub(crate) messages: Came,
 }
 
 /// What a round has made of its chunks.
@@ -105,9 +105,9 @@ impl Chunked {
 
 /// Where the messages have something of each chunk: its number among those owned, the message, and
 /// the place in it, sorted.
-fn sections(batch: &Batch) -> Option<Vec<(usize, usize, Range<usize>)>> {
+pub(crate) fn sections(batch: &Batch) -> Option<Vec<(usize, usize, Range<usize>)>> {
     let mut found = Vec::new();
-    for (number, message) in batch.messages.iter().enumerate() {
+    for (number, (_, message)) in batch.messages.iter().enumerate() {
         let mut chunk = 0;
         for section in wire::sections(message) {
             let (address, place) = section?;
@@ -157,7 +157,7 @@ impl Encoder<'_> {
                 let own = sweep.take(*address, address + bytes, Overlap::LaterWins);
                 let from = sections.partition_point(|(chunk, _, _)| *chunk < n);
                 let others = sections[from..].iter().take_while(|(chunk, _, _)| *chunk == n);
-                let others = others.map(|(_, message, at)| &batch.messages[*message][at.clone()]);
+                let others = others.map(|(_, message, at)| &batch.messages[*message].1[at.clone()]);
                 let chunk = (*address, *id, *old);
                 match self.one(chunk, own, others, &mut bench, &mut memory, &mut round) {
                     Ok(encoded) => round.encoded.push(encoded),

@@ -40,7 +40,7 @@ struct Announcing {
 
 impl Chunked {
     pub(super) fn plan<'e>(&self, extents: &'e [Extent]) -> Planned<'e> {
-        let (plan, units) = (Plan::new(extents.iter()), touched(self, extents.iter()));
+        let (plan, units) = (Plan::new(extents.iter()), touched(&self.space, extents.iter()));
         Planned { plan, units, requests: extents.len() }
     }
 
@@ -206,8 +206,8 @@ impl Layout for Chunked {
         let all = || alone.iter().map(|p| (&p.extent, p.records));
         let all = all().chain(puts.iter().map(|p| (&p.extent, p.records)));
         let records = all.clone().map(|(_, records)| records).max().unwrap_or(0);
-        let writes = touched(self, all.map(|(extent, _)| extent));
-        let reads = touched(self, gets.iter().map(|get| &get.extent));
+        let writes = touched(&self.space, all.map(|(extent, _)| extent));
+        let reads = touched(&self.space, gets.iter().map(|get| &get.extent));
         let (whole, wanted) = whole_and_wanted(self, &reads);
         // Before anything is written.
         let is_root = ground.base.is_root() && ground.base.writable;

@@ -38,12 +38,15 @@ use esker_format::chunked::{
 use esker_format::{ExternalType, Header, Schema, VarId, Variable, values};
 
 pub(crate) use commit::write_tables;
-pub(crate) use define::{Fresh, Placing, fresh, is_wanted, physical};
+pub(crate) use define::{Fresh, Placing, asked_for, fresh, is_wanted, physical};
+pub(crate) use encode::{Batch, sections};
 pub(crate) use end::write_end;
 pub use examine::{ChunkFault, ChunkFaultKind, TableBlock};
 pub(crate) use files::{SubFiles, is_chunk_file, new_folder, remove_others, tables_file};
 pub(crate) use heap::Heap;
 pub(crate) use layout::ChunkRoom;
+pub(crate) use owners::{Chunks, assign};
+pub(crate) use read::touched;
 pub(crate) use space::{ChunkId, Space};
 pub use stored::StoredChunk;
 pub(crate) use tables::{Chain, HeapFile};
@@ -166,7 +169,7 @@ fn misplaced(header: &Header, begin: u64) -> Option<String> {
 }
 
 /// Why chunks are too large to be held in memory, if they are.
-fn too_large(chunking: &Chunking, most: u64) -> Option<String> {
+pub(crate) fn too_large(chunking: &Chunking, most: u64) -> Option<String> {
     let bytes = chunking.chunk_bytes();
     (bytes > most).then(|| {
         format!(

@@ -44,7 +44,7 @@ pub(crate) struct Assigned {
 }
 
 /// The assigned chunks as units of an exchange.
-pub(super) struct Chunks<'a> {
+pub(crate) struct Chunks<'a> {
     space: &'a Space,
     assigned: &'a Assigned,
     /// Those that this rank has something of, by address, with its bytes.
@@ -53,18 +53,18 @@ pub(super) struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
-    pub(super) fn new(space: &'a Space, assigned: &'a Assigned, touched: &'a [(u64, u64)]) -> Self {
+    pub(crate) fn new(space: &'a Space, assigned: &'a Assigned, touched: &'a [(u64, u64)]) -> Self {
         Chunks { space, assigned, touched, next: 0 }
     }
 
-    pub(super) fn next_round(&mut self) -> Option<u64> {
+    pub(crate) fn next_round(&mut self) -> Option<u64> {
         let round = self.next;
         self.next += 1;
         (round < self.assigned.rounds).then_some(round)
     }
 
     /// Those of a round that this rank has something of.
-    pub(super) fn of_round(&self, round: u64) -> Vec<Unit> {
+    pub(crate) fn of_round(&self, round: u64) -> Vec<Unit> {
         let all = self.assigned.mine.iter().zip(self.touched);
         let here = all.filter(|(mine, _)| mine.round == round);
         let unit = |(mine, (_, bytes)): (&Access, &(u64, u64))| {
@@ -75,12 +75,12 @@ impl<'a> Chunks<'a> {
     }
 
     /// Those of a round that this rank owns, by address.
-    pub(super) fn owned(&self, round: u64) -> &'a [u64] {
+    pub(crate) fn owned(&self, round: u64) -> &'a [u64] {
         self.assigned.owned.get(round as usize).map_or(&[], Vec::as_slice)
     }
 
     /// Bytes of the chunk at an address.
-    pub(super) fn bytes_of(&self, address: u64) -> u64 {
+    pub(crate) fn bytes_of(&self, address: u64) -> u64 {
         self.space.chunk_at(address).map_or(0, |(_, _, bytes)| bytes)
     }
 }

@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use esker_comm::Communicator;
 
-use super::Chunked;
 use super::decode::Cache;
 use super::deferred::OwnPuts;
 use super::layout::Planned;
 use super::over::Overlay;
 use super::owners::{self, Assigned, Chunks};
+use super::{Chunked, Space};
 use crate::canonical::detach_extents;
 use crate::comb::Comb;
 use crate::error::{Error, Result};
@@ -39,13 +39,13 @@ enum Lies<'d> {
 impl Chunked {
     /// The chunks that extents touch, with the bytes that they have of each, by address.
     pub(crate) fn touched_by(&self, extents: &[Extent]) -> Vec<(u64, u64)> {
-        touched(self, extents.iter())
+        touched(&self.space, extents.iter())
     }
 }
 
 /// The chunks that requests touch, with the bytes that they want of each, by address.
-pub(super) fn touched<'e>(
-    chunked: &Chunked,
+pub(crate) fn touched<'e>(
+    space: &Space,
     extents: impl Iterator<Item = &'e Extent>,
 ) -> Vec<(u64, u64)> {
     let mut units: Vec<(u64, u64)> = Vec::new();
@@ -53,7 +53,7 @@ pub(super) fn touched<'e>(
     let mut add = |mut at: u64, mut len: u64| {
         while len > 0 {
             if !(start..end).contains(&at) {
-                let Some((_, begin, bytes)) = chunked.space.chunk_at(at) else { return };
+                let Some((_, begin, bytes)) = space.chunk_at(at) else { return };
                 (start, end) = (begin, begin + bytes);
             }
             let n = len.min(end - at);
@@ -72,7 +72,7 @@ pub(super) fn touched<'e>(
         extent.parts_not_shared(|at, len, whole| match whole {
             true => add(at, len),
             false => {
-                if let Some((_, begin, bytes)) = chunked.space.chunk_at(at) {
+                if let Some((_, begin, bytes)) = space.chunk_at(at) {
                     add(begin, len.min(bytes));
                 }
             }
@@ -109,7 +109,7 @@ impl Ground {
     }
 
     /// The weight of what a rank owns already.
-    pub(super) fn penalty(&self) -> f64 {
+    pub(crate) fn penalty(&self) -> f64 {
         self.base.hints.chunk_penalty as f64 / 100.0
     }
 }

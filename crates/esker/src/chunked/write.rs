@@ -19,7 +19,7 @@ use super::tables::HeapFile;
 use super::{ChunkId, Chunked};
 use crate::canonical::detach_extents;
 use crate::error::{Error, Result};
-use crate::exchange::{self, Sink, Unit, Units, With};
+use crate::exchange::{self, Came, Sink, Unit, Units, With};
 use crate::ground::Ground;
 use crate::hints::Rewrite;
 use crate::layout::{Asked, Wait, together};
@@ -399,12 +399,7 @@ impl Sink for Encoding<'_, '_, '_, '_> {
         Ok(())
     }
 
-    fn put(
-        &mut self,
-        round: u64,
-        messages: Vec<Message>,
-        report: &mut Report,
-    ) -> Result<Vec<Message>> {
+    fn put(&mut self, round: u64, messages: Came, report: &mut Report) -> Result<Vec<Message>> {
         let encoder = self.encoder;
         let batch = Batch { owned: self.chunks.owned(round).to_vec(), messages };
         let encode = move || {

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use esker_format::{Header, NumRecs, VarId, Variable, values};
 
+use super::chunks::Planned;
 use super::seeing::Wanted;
 use super::{Container, Standing};
 use crate::bounded::CacheUse;
@@ -22,8 +23,8 @@ use crate::request::{Direction, Request, RequestId};
 use crate::selection::{Checked, Purpose, Selection, Space};
 use crate::strategy::{self, Mine, Together};
 
-/// Whether somebody writes, whether somebody reads, and how logs stand.
-const OWN: usize = 5;
+/// Whether somebody writes, whether somebody reads, how logs stand, and how many chunks a rank puts into.
+const OWN: usize = 6;
 
 impl Container {
     /// Appends to this rank's log.
@@ -41,7 +42,54 @@ impl Container {
         appended
     }
 
-    fn append_one(
+    /// Whether the requests are for variables that are cut into chunks.
+    fn is_gridded(&self, put: &Request<'_>) -> bool {
+        self.gridded.as_ref().is_some_and(|gridded| gridded.has(put.var))
+    }
+
+    /// What puts have for chunks, in their order.
+    fn plan_chunks(&self, ground: &Ground, puts: &mut [Request<'_>]) -> Result<Planned> {
+        match &self.gridded {
+            None => Ok(Planned::default()),
+            Some(gridded) => {
+                let puts = puts.iter_mut().filter(|put| gridded.has(put.var));
+                gridded.plan(ground, puts)
+            }
+        }
+    }
+
+    /// Moves what a wait puts: into this rank's log, and into chunks, of which each rank has at most so many. Collective.
+    fn put_batch(
+        &mut self,
+        ground: &mut Ground,
+        puts: &mut Vec<Request<'_>>,
+        (planned, chunks): (&Planned, u64),
+        report: &mut Report,
+    ) -> Result<()> {
+        if chunks == 0 {
+            return self.append(ground, puts, report);
+        }
+        let all = std::mem::take(puts);
+        let (mut gridded, mut others): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|put| self.is_gridded(put));
+        let appended = match others.is_empty() {
+            true => Ok(()),
+            false => self.append(ground, &mut others, report),
+        };
+        if ground.base.comm.size() > 1 {
+            // What is put together lies over what any rank has put alone before.
+            self.epoch += 1;
+        }
+        let accesses = chunks.saturating_mul(ground.base.comm.size() as u64);
+        let gathered = self.gather(ground, &mut gridded, planned, accesses, report);
+        let most = gridded.iter().map(|put| put.records).max().unwrap_or(0);
+        ground.records = ground.records.max(most);
+        puts.append(&mut others);
+        puts.append(&mut gridded);
+        appended.and(gathered)
+    }
+
+    pub(super) fn append_one(
         &mut self,
         ground: &mut Ground,
         put: &mut Request<'_>,
@@ -233,7 +281,12 @@ impl Layout for Container {
         puts: &mut Vec<Request<'_>>,
         report: &mut Report,
     ) -> Result<()> {
-        self.append(ground, puts, report)
+        // Others cannot be asked for what they have of a chunk.
+        if ground.base.comm.size() > 1 {
+            return self.append(ground, puts, report);
+        }
+        let planned = self.plan_chunks(ground, puts)?;
+        self.put_batch(ground, puts, (&planned, planned.chunks()), report)
     }
 
     fn read_alone(
@@ -247,6 +300,10 @@ impl Layout for Container {
             || log::records_read(&ground.header, gets.iter().map(|get| (get.var, &get.extent)));
         self.see(&ground.base, ground.records, Some(&wanted))?;
         self.view.read(ground, gets, report)
+    }
+
+    fn boxes(&self, var: VarId) -> Option<&[u64]> {
+        self.gridded.as_ref()?.chunk(var)
     }
 
     fn over(&self, ground: &Ground) -> Result<Option<Arc<dyn Over>>> {
@@ -265,6 +322,11 @@ impl Layout for Container {
             true => Ok(()),
             false => self.flush_own(),
         };
+        let planned = self.plan_chunks(ground, puts);
+        let (ready, planned) = match planned {
+            Ok(planned) => (flushed, planned),
+            Err(error) => (flushed.and(Err(error)), Planned::default()),
+        };
         let mine = self.to_be_read(ground, gets);
         let report = &mut ground.report;
         report.requests += gets.len() as u64;
@@ -272,9 +334,9 @@ impl Layout for Container {
         report.bytes += mine.summary.bytes;
         let Standing { grown, unwritten, metadata } = self.standing();
         let (puts, gets) = (!puts.is_empty(), !gets.is_empty());
-        let own = [puts.into(), gets.into(), grown, unwritten, metadata];
+        let own = [puts.into(), gets.into(), grown, unwritten, metadata, planned.chunks()];
         let numbers = own.into_iter().chain(mine.fields()).collect();
-        (flushed, numbers, Box::new(()))
+        (ready, numbers, Box::new(planned))
     }
 
     fn act(
@@ -282,16 +344,18 @@ impl Layout for Container {
         ground: &mut Ground,
         wait: &mut Wait<'_>,
         agreed: &[u64],
-        _: Noted,
+        kept: Noted,
     ) -> Result<()> {
         let (own, agreed) = agreed.split_first_chunk::<OWN>().ok_or(Error::Garbled)?;
-        let [puts_any, gets_any, grown, unwritten, metadata] = *own;
+        let [puts_any, gets_any, grown, unwritten, metadata, chunks] = *own;
+        let planned: Box<Planned> = kept.downcast().map_err(|_| Error::Garbled)?;
         let [read] = Together::of_all(agreed).ok_or(Error::Garbled)?;
         let mut logs = Standing { grown, unwritten, metadata };
         ground.records = read.records;
         if puts_any > 0 {
             let mut report = ground.report;
-            let mut appended = self.append(ground, &mut wait.puts, &mut report);
+            let planned = (&*planned, chunks);
+            let mut appended = self.put_batch(ground, &mut wait.puts, planned, &mut report);
             let clock = Instant::now();
             if gets_any > 0 && appended.is_ok() {
                 appended = self.flush_own();

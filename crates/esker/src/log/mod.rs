@@ -35,6 +35,7 @@ pub(crate) use grid::BoxSeen;
 pub use index::LogDamage;
 pub(crate) use index::{Found as LogFound, Index, Order, definition};
 pub(crate) use memo::{Memo, Parts};
+pub(crate) use parts::{Part, Shape, each_part_of};
 pub(crate) use questions::{questions, records_read};
 pub(crate) use reading::{Batch, loaded, read, read_from, record_step, summary};
 pub(crate) use sections::Section;

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use esker_format::log::{ElementRun, Footprint, Records};
 use esker_format::runs::Pattern;
 
+use super::memo::Parts;
 use crate::plan::{Extent, Single};
+use crate::request::Request;
 
 /// Elements of a request that are one entry.
 #[derive(Debug)]
@@ -54,6 +56,29 @@ impl Shape<'_> {
             Shape::Runs { .. } => Footprint::Runs(self.runs().into_iter().flatten().collect()),
         }
     }
+}
+
+/// Calls `each` with the parts of a request whose places are in the space of a log, in the order of its elements.
+pub(crate) fn each_part_of<'b, E>(
+    request: &mut Request<'b>,
+    record_step: u64,
+    mut each: impl FnMut(&mut Request<'b>, Part<'_>) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut extent = std::mem::take(&mut request.extent);
+    let known = request.parts.clone().and_then(|(known, record)| {
+        let parts = known.downcast::<Parts>().ok()?;
+        Some((parts, record))
+    });
+    let done = match known {
+        Some((parts, record)) => parts.items.iter().try_for_each(|item| {
+            let records = Records::one(record);
+            let (first, shape) = (item.first, Shape::Shared(&item.footprint));
+            each(request, Part { records, first, shape, elements: item.elements.clone() })
+        }),
+        None => each_part(&mut extent, record_step, |part| each(request, part)),
+    };
+    request.extent = extent;
+    done
 }
 
 /// Calls `each` with the parts of an extent in [`crate::selection::Space::Log`], in the order of

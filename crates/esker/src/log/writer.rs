@@ -5,14 +5,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use esker_codec::Scratch;
 use esker_format::VarId;
-use esker_format::log::{BLOCK, FrameWriter, Records, Write, checksums};
+use esker_format::log::{BLOCK, FrameWriter, Write, checksums};
 use esker_store::File;
 
 use super::cut::Slice;
 use super::filtered::{self, Filtered};
 use super::known::Known;
-use super::memo::Parts;
-use super::parts::{Part, Shape, each_part};
+use super::parts::{Part, Shape, each_part_of};
 use super::sections::{Section, Sections};
 use crate::error::{Error, Result};
 use crate::report::Report;
@@ -118,25 +117,10 @@ impl LogWriter {
         filters: Option<&Filtered>,
         report: &mut Report,
     ) -> Result<()> {
-        let mut extent = std::mem::take(&mut request.extent);
-        let mut each = |request: &mut Request<'_>, part: Part<'_>| match filters {
+        each_part_of(request, record_step, |request, part| match filters {
             None => self.append_part(request, &part, epoch, report),
             Some(filters) => self.append_filtered(request, part, epoch, filters, report),
-        };
-        let known = request.parts.clone().and_then(|(known, record)| {
-            let parts = known.downcast::<Parts>().ok()?;
-            Some((parts, record))
-        });
-        let appended = match known {
-            Some((parts, record)) => parts.items.iter().try_for_each(|item| {
-                let records = Records::one(record);
-                let (first, shape) = (item.first, Shape::Shared(&item.footprint));
-                each(request, Part { records, first, shape, elements: item.elements.clone() })
-            }),
-            None => each_part(&mut extent, record_step, |part| each(request, part)),
-        };
-        request.extent = extent;
-        appended
+        })
     }
 
     fn append_part(

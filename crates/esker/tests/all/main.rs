@@ -9,6 +9,7 @@ mod caches;
 mod chunked;
 mod collectives;
 mod committing;
+mod container_chunks;
 mod containers;
 mod decomposed;
 mod definitions;

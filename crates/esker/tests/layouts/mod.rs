@@ -23,6 +23,7 @@ fn ways() -> Vec<(&'static str, Way)> {
         ("chunked", Way { chunks: true, ..plain }),
         ("chunked in files", Way { chunks: true, folder: true, ..plain }),
         ("log", Way { log: true, ..plain }),
+        ("chunks in logs", Way { log: true, chunks: true, ..plain }),
         ("burst buffer", Way { burst: true, ..plain }),
         ("burst buffer before chunks", Way { burst: true, chunks: true, ..plain }),
         ("burst buffer before files", Way { burst: true, chunks: true, folder: true, ..plain }),

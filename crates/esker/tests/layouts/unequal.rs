@@ -8,7 +8,7 @@ use esker_format::{VarId, values};
 
 use crate::canonical::{Canonical, detach_extents};
 use crate::error::{Error, Result};
-use crate::exchange::{self, Got, Sink, Source, Unit, Units, With};
+use crate::exchange::{self, Came, Got, Sink, Source, Unit, Units, With};
 use crate::layout::{Announced, Asked, Layout, Noted, Over, Room, Wait};
 use crate::plan::{Overlap, Plan, Sweep};
 use crate::selection::{Checked, LogSpace, Space};
@@ -95,14 +95,14 @@ impl Sink for Moving<'_> {
         }
         Ok(())
     }
-    fn put(&mut self, _: u64, came: Vec<Message>, _: &mut Report) -> Result<Vec<Message>> {
-        for message in &came {
+    fn put(&mut self, _: u64, came: Came, _: &mut Report) -> Result<Vec<Message>> {
+        for (_, message) in &came {
             for section in wire::sections(message) {
                 let (start, place) = section.ok_or(Error::Garbled)?;
                 self.lay(start, |gathered| gathered.lay_section(&message[place]).map(drop))?;
             }
         }
-        Ok(came)
+        Ok(came.into_iter().map(|(_, message)| message).collect())
     }
 }
 
