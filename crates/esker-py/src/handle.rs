@@ -23,6 +23,9 @@ use crate::state::{Failure, Shared, State};
 use crate::transfer::{self, Watcher, What};
 use crate::{attributes, comm, dtype};
 
+/// Start, count, whether it is dense, elements, bytes, rank and version of a block.
+type BlockParts = (Vec<u64>, Vec<u64>, bool, u64, u64, Option<u32>, Option<u64>);
+
 /// One open dataset. The class `esker.Dataset` is what people use.
 #[pyclass(frozen, module = "esker._esker")]
 pub(crate) struct Handle {
@@ -430,6 +433,16 @@ impl Handle {
             State::Closed => None,
         });
         found.map(|lengths| PyTuple::new(py, lengths)).transpose()
+    }
+
+    /// The blocks of a variable, each as start, count, whether it is dense, elements, bytes, rank and version.
+    fn blocks(&self, py: Python<'_>, var: usize) -> PyResult<Vec<BlockParts>> {
+        let found = self.free(py, || self.shared.read(|dataset| dataset.blocks(VarId(var))))?;
+        let parts = |block: esker::Block| {
+            let esker::Block { start, count, dense, elements, bytes, rank, version } = block;
+            (start, count, dense, elements, bytes, rank, version)
+        };
+        Ok(found.into_iter().map(parts).collect())
     }
 
     /// The filters of a variable, as `shuffle zstd,3`, or None.

@@ -175,3 +175,28 @@ def test_a_commit_makes_a_version_and_the_dataset_stays_open(tmp_path):
             assert ds["v"][0] == value
             with pytest.raises(Exception, match="commit"):
                 ds.commit()
+
+
+def test_blocks_are_what_was_written_together(tmp_path):
+    path = tmp_path / "a.esk"
+    with esker.create(path, layout="log") as ds:
+        ds.create_dimension("t")
+        ds.create_dimension("x", 6)
+        v = ds.create_variable("v", "i4", ("t", "x"))
+        v[0:2, 0:3] = np.ones((2, 3), "i4")
+        v[0:2, 3:6] = np.full((2, 3), 2, "i4")
+        v[1, ::2] = [7, 8, 9]
+    with esker.open(path) as ds:
+        one, other, strided = ds["v"].blocks
+        assert (one.start, one.count, one.dense, one.rank) == ((0, 0), (2, 3), True, 0)
+        assert other.slices == (slice(0, 2), slice(3, 6))
+        assert (other.elements, other.nbytes) == (6, 24)
+        assert other.version == one.version == strided.version
+        assert not strided.dense
+        assert (strided.start, strided.count, strided.elements) == ((1, 0), (1, 5), 3)
+        np.testing.assert_array_equal(ds["v"][other.slices], [[2, 2, 2], [2, 9, 2]])
+    classic = tmp_path / "a.nc"
+    esker.convert(path, classic)
+    with esker.open(classic) as ds:
+        (whole,) = ds["v"].blocks
+        assert (whole.count, whole.rank, whole.version) == ((2, 6), None, None)

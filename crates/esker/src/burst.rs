@@ -232,7 +232,7 @@ impl Burst {
             seen.logs = true;
             seen.lengths.clear();
             let budget = state.index.budget();
-            state.index = Index::new(budget);
+            state.renew_index(budget);
             let sealed = self.flight.iter().flat_map(|flight| flight.sources());
             let sources = sealed.chain(pairs.iter().map(Pair::source));
             // Each log of this rank begins where the one before it ended.

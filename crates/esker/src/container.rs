@@ -11,6 +11,7 @@
 //! number, which one of several writers can; the others go behind it, unless both have written the same.
 
 mod aborting;
+mod blocks;
 mod changes;
 mod chunks;
 mod collecting;
@@ -59,6 +60,7 @@ use numbered::Decided;
 use seeing::Seen;
 
 pub(crate) use aborting::noted;
+pub use blocks::Block;
 pub use changes::Changes;
 pub use collecting::{Collection, GcOptions, LeftLogs, gc};
 pub(crate) use edition::Edition;

@@ -154,8 +154,8 @@ pub use chunked::policy as owners;
 pub use chunked::{ChunkFault, ChunkFaultKind, Chunking, StoredChunk, TableBlock};
 
 pub use container::{
-    Changes, Collection, Expired, GcOptions, LeftLogs, Tag, VersionFacts, VersionState, expire, gc,
-    tag, tags, version_in_path, version_named, versions,
+    Block, Changes, Collection, Expired, GcOptions, LeftLogs, Tag, VersionFacts, VersionState,
+    expire, gc, tag, tags, version_in_path, version_named, versions,
 };
 pub use dataset::Dataset;
 pub use decomposed::{Decomposition, DecompositionId, is_unmarked};

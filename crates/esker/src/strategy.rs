@@ -197,8 +197,18 @@ pub(crate) fn exchanges_read(together: &Together, hints: &Hints, ranks: usize) -
     match hints.cb_read {
         Automatic::Enable => true,
         Automatic::Disable => false,
-        Automatic::Automatic => ranks > 1 && together.waste > DIRECT_READ_WASTE,
+        Automatic::Automatic => ranks > 1 && is_wasteful(together.waste),
     }
+}
+
+/// Whether it is worth an exchange to read so many times what is wanted.
+pub(crate) fn is_wasteful(times: u64) -> bool {
+    times > DIRECT_READ_WASTE
+}
+
+/// Whether a read may be direct if that turns out to be no waste.
+pub(crate) fn may_read_direct(hints: &Hints) -> bool {
+    matches!(hints.cb_read, Automatic::Automatic)
 }
 
 /// The machine under the ranks, seen alike by all of them.

@@ -147,6 +147,41 @@ fn versions_are_replayed_by_number() {
 }
 
 #[test]
+fn the_blocks_of_a_variable_are_listed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.esk");
+    let mut def = Dataset::create(&path, CreateOptions::new().layout(Layout::Log)).unwrap();
+    let t = def.add_dim("t", DimLen::Unlimited).unwrap();
+    let dims = [t, def.add_dim("y", DimLen::Fixed(9)).unwrap()];
+    let v = def.add_var("v", ExternalType::Short, &dims).unwrap();
+    let mut ds = def.enddef().unwrap();
+    ds.put(v, &Selection::slab(&[0, 2], &[3, 4]), &[1i16; 12]).unwrap();
+    ds.sync().unwrap();
+    ds.put(v, &Selection::strided(&[1, 0], &[1, 3], &[1, 4]), &[2i16; 3]).unwrap();
+    ds.close().unwrap();
+    let name = path.to_str().unwrap();
+    let told: Value = serde_json::from_str(&good(&["info", "--blocks", "--json", name])).unwrap();
+    let expected = serde_json::json!([
+        {"start": [0, 2], "count": [3, 4], "dense": true, "elements": 12, "bytes": 24, "rank": 0, "version": 2},
+        {"start": [1, 0], "count": [1, 9], "dense": false, "elements": 3, "bytes": 6, "rank": 0, "version": 3},
+    ]);
+    assert_eq!(told["variables"][0]["blocks"], expected);
+    let said = good(&["info", "--blocks", name]);
+    assert!(said.contains("2 blocks of v") && said.contains("3 of it"), "{said}");
+    assert!(!good(&["info", name]).contains("blocks of"));
+    // A file is one block.
+    let file = dir.path().join("run.nc");
+    good(&["copy", name, file.to_str().unwrap()]);
+    let told = good(&["info", "--blocks", "--json", file.to_str().unwrap()]);
+    let told: Value = serde_json::from_str(&told).unwrap();
+    let blocks = &told["variables"][0]["blocks"];
+    assert_eq!(
+        (&blocks[0]["count"], &blocks[0]["rank"]),
+        (&serde_json::json!([3, 9]), &Value::Null)
+    );
+}
+
+#[test]
 fn containers_are_looked_at_like_files() {
     let pair = pair(Version::Cdf5);
     let text = |file: &str| good(&["dump", "-n", "run", file]);

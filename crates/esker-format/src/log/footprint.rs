@@ -92,6 +92,18 @@ impl Footprint {
         sound.then_some((elements, span))
     }
 
+    /// The footprint of a definition, if that is of a block.
+    pub fn decode_block(definition: &[u8]) -> Option<Footprint> {
+        let (elements, _) = Footprint::outline(definition)?;
+        let mut rest = definition;
+        varint::take(&mut rest)?;
+        varint::take(&mut rest)?;
+        match rest.first() {
+            Some(&BLOCK) => Footprint::decode(definition, elements),
+            _ => None,
+        }
+    }
+
     fn encode_body(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         match self {

@@ -120,6 +120,8 @@ pub struct Frame {
     pub sums: Vec<u32>,
     /// The footprints defined here.
     pub footprints: Vec<Definition>,
+    /// Of each of them, which it is if it is a block whose definition this frame has.
+    pub blocks: Vec<Option<Footprint>>,
     /// Where it ends in the metadata log.
     pub end: u64,
     /// Where its payloads end in the data log.
@@ -427,6 +429,7 @@ fn decode(body: &[u8], end: u64, data_len: u64) -> Option<Frame> {
         entries: Vec::new(),
         sums: Vec::new(),
         footprints: Vec::new(),
+        blocks: Vec::new(),
         end,
         data_end: 0,
     };
@@ -446,6 +449,7 @@ fn decode(body: &[u8], end: u64, data_len: u64) -> Option<Frame> {
                     return None;
                 }
                 frame.footprints.push(known);
+                frame.blocks.push(None);
             }
             return Some(frame);
         }
@@ -484,6 +488,7 @@ fn decode(body: &[u8], end: u64, data_len: u64) -> Option<Frame> {
             let (elements, span) = Footprint::outline(definition)?;
             let place = to - definition.len() as u64..to;
             let sum = crc32c::crc32c(definition);
+            frame.blocks.push(Footprint::decode_block(definition));
             frame.footprints.push(Definition { number, place, elements, span, sum });
             number
         } else {

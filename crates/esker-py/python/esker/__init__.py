@@ -23,6 +23,7 @@ they mean. The guide is docs/python.md.
 """
 
 from . import amr, mesh, relation
+from ._blocks import Block
 from ._checksums import crc32c
 from ._dataset import Dataset, Dimension, create, open
 from ._esker import Token, __version__, is_dataset, mpi_library
@@ -35,6 +36,7 @@ from ._versions import Collected, Version, expire, gc, tag, tags, versions
 from .errors import ChecksumError, Conflict, FormatError, GivenUp, MissingName, RangeError, RankError
 
 __all__ = [
+    "Block",
     "Check",
     "ChecksumError",
     "Collected",

@@ -10,6 +10,7 @@ import numpy as np
 
 from . import _checksums, _indexing, _masks, _text
 from ._attributes import Attributes
+from ._blocks import Block
 
 if TYPE_CHECKING:
     from . import _esker
@@ -113,6 +114,15 @@ class Variable:
         Where only filters were asked for, the shape is there when definitions have ended.
         """
         return self._handle.chunks(self._id)
+
+    @property
+    def blocks(self) -> list[Block]:
+        """What was written together, and where it lies, those that lie under others first.
+
+        In a container there is one for each write; any other variable is one block. No value is read.
+        """
+        all_parts = self._handle.blocks(self._id)
+        return [Block(tuple(start), tuple(count), *rest) for start, count, *rest in all_parts]
 
     def __len__(self) -> int:
         shape = self.shape

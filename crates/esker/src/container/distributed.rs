@@ -72,6 +72,7 @@ impl Container {
         io.drain();
         self.see_anew(base);
         let mut index = Index::new(half(base));
+        index.see_in(self.view.state().index.grids().clone());
         if let Some(edition) = &self.edition {
             for (_, source) in self.sources_of(base, &*edition.manifest()?) {
                 index.add(source);

@@ -172,13 +172,20 @@ impl Container {
             ground.base.agree(seen)?;
             return self.read_distributed(ground, gets, &extents);
         }
-        let ranks = ground.base.comm.size();
-        let exchanges = strategy::exchanges_read(together, &ground.base.hints, ranks);
         let wanted =
             || log::records_read(&ground.header, gets.iter().map(|get| get.var).zip(&extents));
+        let mut exchanges = self.may_exchange(ground, together);
+        let mut seen = Ok(());
+        if exchanges && strategy::may_read_direct(&ground.base.hints) {
+            seen = self.see(&ground.base, ground.records, Some(&wanted));
+            let costs = ground.base.agree_with(seen, self.costs(ground, gets, &extents));
+            let ranks = ground.base.comm.size() as u64;
+            exchanges = costs.as_ref().is_ok_and(|costs| is_exchanged(*costs, ranks));
+            seen = costs.map(drop);
+        }
         // Who reads for others does not know what.
         let wanted: Wanted<'_> = (!exchanges).then_some(&wanted);
-        let mut seen = self.see(&ground.base, ground.records, wanted);
+        seen = seen.and_then(|()| self.see(&ground.base, ground.records, wanted));
         if exchanges {
             seen = ground.base.agree(seen);
         }
@@ -201,6 +208,21 @@ impl Container {
         report.index_memory = report.index_memory.max(peak);
         ground.report = report;
         ground.base.agree(read)
+    }
+
+    fn may_exchange(&self, ground: &Ground, together: &Together) -> bool {
+        strategy::exchanges_read(together, &ground.base.hints, ground.base.comm.size())
+    }
+
+    /// What lies near in the file need not in the logs: what this rank's read of its own would cost, once it has seen them. How many
+    /// times what it wants, bytes of the logs, bytes of the file.
+    fn costs(&self, ground: &Ground, gets: &[Request<'_>], extents: &[Extent]) -> [u64; 3] {
+        let all = || gets.iter().map(|get| get.var).zip(extents);
+        let (_, sieved) = log::summary(&ground.header, all(), ground.base.hints.sieve_hole);
+        match log::loaded(&ground.header, &self.view.state().index, all()) {
+            Some((wanted, loaded)) => [loaded / wanted.max(1), loaded, sieved],
+            None => [u64::MAX, u64::MAX, sieved],
+        }
     }
 
     /// The same where each rank has indexed a share of the logs: the others are asked what is
@@ -232,6 +254,11 @@ impl Container {
         ground.header = header;
         Ok(())
     }
+}
+
+/// Whether an exchange is worth it, by what reads of one's own cost at most: it shares what lies near in the file among the ranks.
+fn is_exchanged([times, loaded, sieved]: [u64; 3], ranks: u64) -> bool {
+    strategy::is_wasteful(times) && loaded.saturating_mul(ranks) > sieved
 }
 
 impl Layout for Container {

@@ -75,7 +75,10 @@ impl<'a> Rounds<'a> {
 
     /// An index without entries.
     pub(super) fn nothing(&self) -> Index {
-        Index::of_answers(self.share.index.logs.clone(), self.budget)
+        let share = &self.share.index;
+        let mut index = Index::of_answers(share.logs.clone(), self.budget);
+        index.see_in(share.grids().clone());
+        index
     }
 
     /// The first round, in which everyone asks for everything: it is the last, and not active, if

@@ -13,7 +13,7 @@ use super::edition::Edition;
 use super::{Container, broken, damaged, data_path, meta_path};
 use crate::base::Base;
 use crate::error::Result;
-use crate::log::{Index, Lengths, LogSource, UNCOMMITTED, place_of};
+use crate::log::{Lengths, LogSource, UNCOMMITTED, place_of};
 
 /// What a read wants to see: records of variables; everything, if nobody says.
 pub(crate) type Wanted<'w> = Option<&'w dyn Fn() -> Vec<(u64, Range<u64>)>>;
@@ -100,7 +100,7 @@ impl Container {
     /// Forgets what was seen: others have committed. Nobody may be reading.
     pub(super) fn see_anew(&self, base: &Base) {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = Seen::default();
-        self.view.change().index = Index::new(base.hints.index_memory as usize);
+        self.view.change().renew_index(base.hints.index_memory as usize);
     }
 
     fn see_committed(&self, base: &Base, seen: &mut Seen, wanted: Wanted<'_>) -> Result<()> {

@@ -12,6 +12,7 @@ use esker_format::log::{BLOCK, Footprint, Records};
 use esker_format::runs::Pattern;
 use esker_format::varint;
 
+use super::grid::{Grid, Slab};
 use super::index::{Cost, Found, Index, Order};
 use crate::error::{Error, Result};
 
@@ -30,6 +31,13 @@ impl Question {
         let elements =
             Pattern::of_levels(elements.start, elements.end - elements.start, Vec::new());
         Question { var, records, elements }
+    }
+
+    /// A box that has all of it.
+    pub(crate) fn hull(&self, grid: &Grid) -> Slab {
+        let Range { start, end } = self.records;
+        let records = Records { first: start, count: end.saturating_sub(start).max(1), step: 1 };
+        grid.hull_of(records, &self.elements).0
     }
 
     /// Whether an entry of the variable may touch it.
@@ -151,14 +159,15 @@ const DEFINES: u8 = 1 << 4;
 const UNCHECKED: u8 = 1 << 5;
 
 /// What an entry takes in the memory of who asks: in the index, and while it is laid out.
-fn cost(index: &Index, found: &Found) -> Cost {
-    Cost { own: 2 * found.memory(), shared: index.definition_len(found) + 64 }
+fn cost(index: &Index, var: u64, found: &Found) -> Cost {
+    let own = index.memory_of(var, found) + found.memory();
+    Cost { own, shared: index.definition_len(found) + 64 }
 }
 
 /// The answer to what was asked.
 pub(crate) fn answer(index: &Index, asked: &Asked) -> Result<Vec<u8>> {
-    let collected =
-        index.collect(&asked.questions, asked.after, asked.room, |found| cost(index, found))?;
+    let collected = index
+        .collect(&asked.questions, asked.after, asked.room, |var, found| cost(index, var, found))?;
     let mut writer =
         Writer { bytes: vec![collected.more.into()], before: [0; 12], defined: HashSet::new() };
     for (var, found) in &collected.entries {
@@ -365,7 +374,7 @@ mod tests {
     }
 
     fn asked_of(index: &Index, questions: &[Question]) -> Vec<Found> {
-        let cost = |_: &Found| Cost { own: 0, shared: 0 };
+        let cost = |_: u64, _: &Found| Cost { own: 0, shared: 0 };
         let collected = index.collect(questions, None, 1, cost).unwrap();
         assert!(!collected.more);
         collected.entries.into_iter().map(|(_, found)| found).collect()

@@ -1,6 +1,7 @@
 //! Which entries touch these elements: answered by a logarithm and the answer.
 //!
-//! Entries are kept by variable and record, those of one record by the elements that they span.
+//! Entries are kept by variable, as boxes of records and the dimensions of a record ([`super::grid`]): one that was written as
+//! a hyperslab is one, of others it is what is around them.
 //! Footprints stay encoded in the metadata logs and are decoded when they are asked for, into a
 //! cache of bounded size. When there are more entries than the budget has room for, only stretches
 //! of the logs are kept, each with the variables and records that it touches; a question reads
@@ -9,8 +10,10 @@
 mod boxes;
 mod loading;
 mod lowest;
+mod trees;
 
 pub(crate) use lowest::Cost;
+pub(crate) use trees::Grids;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,11 +24,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use esker_format::log::{Definition, Entry, Footprint, Frame, FrameKind, Records};
 
 use super::SortedRuns;
+use super::grid::{BoxSeen, Grid, Slab};
 use super::source::LogSource;
 use super::weave::Weaves;
 use crate::bounded::Bounded;
 use crate::error::{Error, Result};
-use crate::intervals::{Grouped, Interval, Levels};
+use trees::Trees;
 
 /// Bytes of tables that are kept for reads that follow.
 const MOST_WEAVES: usize = 4 << 20;
@@ -57,7 +61,7 @@ pub(crate) struct Found {
 impl Found {
     /// Bytes that it takes.
     pub(crate) fn memory(&self) -> usize {
-        size_of::<Single>() + size_of::<u64>() + size_of_val(&self.sums[..])
+        size_of::<(u64, Found)>() + size_of_val(&self.sums[..])
     }
 
     /// The same without what belongs to others.
@@ -93,65 +97,23 @@ impl fmt::Debug for Sums {
     }
 }
 
-/// An entry of one record of a variable.
-#[derive(Debug)]
-struct Single {
-    var: u64,
-    found: Found,
-}
-
-impl Grouped for Single {
-    type Group = (u64, u64);
-
-    fn group(&self) -> (u64, u64) {
-        (self.var, self.found.records.first)
-    }
-}
-
-impl Interval for Single {
-    fn from(&self) -> u64 {
-        self.found.first
-    }
-
-    fn to(&self) -> u64 {
-        self.found.end
-    }
-}
-
-/// An entry that touches several records of a variable, by these.
-#[derive(Debug)]
-struct Spread {
-    var: u64,
-    found: Found,
-}
-
-impl Grouped for Spread {
-    type Group = u64;
-
-    fn group(&self) -> u64 {
-        self.var
-    }
-}
-
-impl Interval for Spread {
-    fn from(&self) -> u64 {
-        self.found.records.first
-    }
-
-    fn to(&self) -> u64 {
-        self.found.records.end().unwrap_or(u64::MAX)
-    }
-}
-
 /// What is known of a footprint without its definition.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Outline {
     at: u64,
     len: u32,
     span: u64,
     elements: u64,
     sum: u32,
+    /// Those of a block.
+    block: Option<BlockLevels>,
 }
+
+/// Count and step of each level of a block, the slowest first and its run as the last.
+type BlockLevels = Box<[(u64, u64)]>;
+
+/// Definitions that are longer are of no block that is worth knowing.
+const LONGEST_BLOCK: u32 = 200;
 
 /// Frames of a log, one behind the other, and what they touch.
 #[derive(Debug, Clone)]
@@ -189,8 +151,7 @@ pub(crate) struct Index {
     counts: Vec<u64>,
     sections: Vec<Section>,
     /// Empty when the entries were too many.
-    singles: Levels<Single>,
-    spreads: Levels<Spread>,
+    trees: Trees,
     entries: usize,
     /// Bytes of the entries.
     memory: usize,
@@ -209,6 +170,8 @@ pub(crate) struct Index {
 #[derive(Debug, Default)]
 struct Definitions {
     by_number: HashMap<(u32, u64), Box<[u8]>>,
+    /// The levels of those that are blocks.
+    blocks: HashMap<(u32, u64), BlockLevels>,
     memory: usize,
 }
 
@@ -226,8 +189,7 @@ impl Index {
             outlines: Vec::new(),
             counts: Vec::new(),
             sections: Vec::new(),
-            singles: Levels::default(),
-            spreads: Levels::default(),
+            trees: Trees::default(),
             entries: 0,
             memory: 0,
             scanning: false,
@@ -297,10 +259,7 @@ impl Index {
     pub(crate) fn has_entries(&self, var: u64) -> Result<bool> {
         let mut has = false;
         if !self.scanning {
-            let groups = (var, 0)..(var.saturating_add(1), 0);
-            self.singles.overlapping_in(groups, 0, u64::MAX, |_| has = true);
-            self.spreads.overlapping(var, 0, u64::MAX, |_| has = true);
-            return Ok(has);
+            return Ok(self.trees.has(var));
         }
         for section in self.sections.iter().filter(|section| section.vars.contains(&var)) {
             self.read_section(section, |of, _| has |= of == var)?;
@@ -316,17 +275,77 @@ impl Index {
         self.sections.iter().try_for_each(|section| self.read_section(section, &mut each))
     }
 
+    /// Calls `each` with every entry of a variable and the box that it is in.
+    pub(crate) fn each_of(&self, var: u64, mut each: impl FnMut(&Found, BoxSeen)) -> Result<()> {
+        let grid = *self.grid(var);
+        let mut one = |found: &Found| {
+            let (slab, whole) = self.hull(var, found);
+            each(found, BoxSeen { grid, slab, whole });
+        };
+        if !self.scanning {
+            self.trees.each_of(var, one);
+            return Ok(());
+        }
+        for section in self.sections.iter().filter(|section| section.vars.contains(&var)) {
+            self.read_section(section, |of, found| {
+                if of == var {
+                    one(found);
+                }
+            })?;
+        }
+        Ok(())
+    }
+
     /// Makes what was put in be found.
     pub(crate) fn settle(&mut self) {
-        self.singles.settle();
-        self.spreads.settle();
+        self.trees.settle();
         self.note(0);
     }
 
     /// Puts in an entry, which is found after [`Index::settle`].
     pub(crate) fn insert(&mut self, var: u64, found: Found) {
-        self.memory += found.memory();
-        put(&mut self.singles, &mut self.spreads, var, found);
+        self.memory += self.memory_of(var, &found);
+        let (hull, _) = self.hull(var, &found);
+        self.trees.push(var, found, &hull);
+    }
+
+    /// Bytes that an entry takes here.
+    pub(crate) fn memory_of(&self, var: u64, found: &Found) -> usize {
+        found.memory() + self.trees.memory(var)
+    }
+
+    /// Variables are seen in these grids from now on.
+    pub(crate) fn see_in(&mut self, grids: Arc<Grids>) {
+        let again = self.trees.see_in(grids);
+        if !again.is_empty() {
+            self.memory = 0;
+        }
+        again.into_iter().for_each(|(var, found)| self.insert(var, found));
+        self.trees.settle();
+    }
+
+    /// The grids in which variables are seen.
+    pub(crate) fn grids(&self) -> &Arc<Grids> {
+        self.trees.grids()
+    }
+
+    /// The grid in which a variable is seen.
+    pub(crate) fn grid(&self, var: u64) -> &Grid {
+        self.trees.grid(var)
+    }
+
+    /// The box around an entry, and whether it is all of it, in the order of the payload.
+    pub(crate) fn hull(&self, var: u64, found: &Found) -> (Slab, bool) {
+        let grid = self.trees.grid(var);
+        let outline = self.outlines.get(found.log as usize).and_then(|of| of.get(&found.footprint));
+        let given = || self.given_block(found);
+        match outline.and_then(|outline| outline.block.as_deref()).or_else(given) {
+            Some(levels) => grid.hull(found.records, found.first, levels.iter().copied()),
+            None => {
+                let end = found.records.end().unwrap_or(u64::MAX);
+                (grid.around(found.records.first..end, found.first..found.end), false)
+            }
+        }
     }
 
     /// What entries may take of the budget; the rest is for what a read needs beside them.
@@ -386,23 +405,25 @@ impl Index {
         });
         self.entries += frame.entries.len();
         // Entries that cannot be used are told now, also if they are looked up later.
-        let Index { logs, outlines, damages, .. } = self;
-        let log = OfLog { log, source: &logs[log as usize], outlines: &outlines[log as usize] };
+        let Index { logs, outlines, .. } = self;
+        let of = OfLog { log, source: &logs[log as usize], outlines: &outlines[log as usize] };
+        let (mut damages, mut entries) = (Vec::new(), Vec::new());
         let scanning = self.scanning;
         if !scanning {
-            self.singles.reserve(frame.entries.len());
+            entries.reserve(frame.entries.len());
         }
-        log.found(&frame, number, damages, |var, found| {
+        of.found(&frame, number, &mut damages, |var, found| {
             if !scanning {
-                self.memory += found.memory();
-                put(&mut self.singles, &mut self.spreads, var, found);
+                entries.push((var, found));
             }
         });
+        self.damages.append(&mut damages);
+        self.trees.reserve(entries.len());
+        entries.into_iter().for_each(|(var, found)| self.insert(var, found));
         if self.memory > self.room() {
             self.scanning = true;
             self.memory = 0;
-            self.singles.clear();
-            self.spreads.clear();
+            self.trees.clear();
         }
         Ok(())
     }
@@ -426,14 +447,30 @@ impl Index {
 
     /// Notes where the frame's footprints are.
     fn outline(&mut self, log: u32, frame: &Frame) {
-        for definition in &frame.footprints {
+        for (definition, block) in frame.footprints.iter().zip(&frame.blocks) {
             let Definition { number, place, elements, span, sum } = definition;
             let (at, elements, span, sum) = (place.start, *elements, *span, *sum);
             if let Ok(len) = u32::try_from(place.end - place.start) {
-                let outline = Outline { at, len, span, elements, sum };
+                let known = self.outlines[log as usize].get(number);
+                let known = known.is_some_and(|known| known.block.is_some() && known.sum == sum);
+                let block = match (block, frame.kind) {
+                    _ if known => continue,
+                    (None, FrameKind::Known) if len <= LONGEST_BLOCK => {
+                        self.block_at(log, place, sum)
+                    }
+                    (block, _) => block.as_ref().and_then(levels_of),
+                };
+                let outline = Outline { at, len, span, elements, sum, block };
                 self.outlines[log as usize].insert(*number, outline);
             }
         }
+    }
+
+    /// The levels of a block whose definition is there. What cannot be read is no block: whoever needs it tells.
+    fn block_at(&self, log: u32, place: &Range<u64>, sum: u32) -> Option<BlockLevels> {
+        let bytes = bytes_of(self.logs.get(log as usize)?, place.clone()).ok()?;
+        let is_it = crc32c::crc32c(&bytes) == sum;
+        Footprint::decode_block(&bytes).filter(|_| is_it).as_ref().and_then(levels_of)
     }
 
     /// Calls `each` with every entry that may touch elements `from..to` of a record of a variable.
@@ -445,18 +482,22 @@ impl Index {
         (from, to): (u64, u64),
         mut each: impl FnMut(&Found),
     ) -> bool {
-        if self.scanning {
-            return false;
-        }
-        self.singles.overlapping((var, record), from, to, |single| each(&single.found));
-        self.spreads.overlapping(var, record, record + 1, |Spread { found, .. }| {
-            let records = &found.records;
-            let in_record = (record - records.first).is_multiple_of(records.step);
+        let hull = self.grid(var).around(record..record.saturating_add(1), from..to);
+        self.ask_slab(var, &hull, |found| {
+            let Records { first, step, .. } = found.records;
+            let in_record = record >= first && (record - first).is_multiple_of(step);
             if in_record && found.first < to && found.end > from {
                 each(found);
             }
-        });
-        true
+        })
+    }
+
+    /// The same for a box in the variable's grid.
+    pub(crate) fn ask_slab(&self, var: u64, slab: &Slab, each: impl FnMut(&Found)) -> bool {
+        if !self.scanning {
+            self.trees.meeting(var, slab, each);
+        }
+        !self.scanning
     }
 
     /// Calls `each` with the variable and every entry of a section.
@@ -592,10 +633,13 @@ impl OfLog<'_> {
     }
 }
 
-fn put(singles: &mut Levels<Single>, spreads: &mut Levels<Spread>, var: u64, found: Found) {
-    match found.records.count {
-        1 => singles.push(Single { var, found }),
-        _ => spreads.push(Spread { var, found }),
+/// Count and step of each level of a block, the run as the last.
+fn levels_of(footprint: &Footprint) -> Option<BlockLevels> {
+    match footprint {
+        Footprint::Block { run, levels } => {
+            Some(levels.iter().copied().chain([(*run, 1)]).collect())
+        }
+        Footprint::Runs(_) => None,
     }
 }
 

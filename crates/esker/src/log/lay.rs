@@ -10,33 +10,32 @@ use esker_format::log::BLOCK;
 use esker_format::{VarId, Variable, values};
 use esker_store::StoreError;
 
-use super::SortedRuns;
-use super::asking::Question;
 use super::copying::copy;
 use super::filtered::Filtered;
 use super::holes::Holes;
-use super::index::{Cost, Found, Index, Order};
-use super::view::{Scratch, State, View};
+use super::index::{Found, Index};
+use super::layers::{Layer, Loaded};
+use super::view::{State, View};
 use crate::plan::{Piece, later_wins, sort_by_offset};
 
 /// Payload between two pieces that is read along.
 pub(super) const HOLE: u64 = 16 * 1024;
 
 /// How often elements were written over, on average, before it is worth finding the newest first.
-const OVERWRITTEN: f64 = 4.0;
+pub(super) const OVERWRITTEN: f64 = 4.0;
 
 /// Pieces that are sorted at once to find the newest, at most about.
 const NEWEST: f64 = 1e6;
 
 /// Payload that is read at once, so that it stays in the cache until it is laid out.
-const SPAN: u64 = 64 * 1024;
+pub(super) const SPAN: u64 = 64 * 1024;
 
 /// What is laid out at once of each layer, and at least of all together.
 const WINDOW: u64 = 128 * 1024;
 const LEAST_WINDOW: u64 = 256 * 1024;
 
 /// What spans more than this is cut in two, if more entries touch it than there is room for.
-const LONG: u64 = 1 << 20;
+pub(super) const LONG: u64 = 1 << 20;
 
 /// Layers that keep what was read of their payloads from window to window.
 const FEW: usize = 16;
@@ -65,73 +64,6 @@ pub(super) struct Part {
     pub(super) from: u64,
     pub(super) at: u64,
     pub(super) len: u64,
-}
-
-/// One entry, while it is laid out.
-pub(super) struct Layer {
-    pub(super) found: Found,
-    /// `None` where there is no room for the runs of all layers: then they are decoded again
-    /// for each window.
-    pub(super) runs: Option<Arc<SortedRuns>>,
-    /// Elements of its payload before those of the stretch's record.
-    pub(super) before: u64,
-    /// Where in its runs the last window ended.
-    pub(super) cursor: usize,
-    loaded: Option<Loaded>,
-}
-
-/// Blocks of a payload, checked.
-struct Loaded {
-    bytes: Scratch,
-    from: u64,
-    to: u64,
-}
-
-impl Layer {
-    /// Whether all that is wanted is in it.
-    fn covers(&self, wants: &[Want]) -> bool {
-        let (Some(first), Some(last)) = (wants.first(), wants.last()) else { return true };
-        let Found { first: low, end, .. } = self.found;
-        let is_one_run = self.runs.as_ref().is_some_and(|runs| runs.is_one_run());
-        is_one_run && low <= first.from && last.to <= end
-    }
-
-    /// Puts what there is of `wants` into `parts`, in the order of the payload.
-    pub(super) fn parts(&mut self, runs: &SortedRuns, wants: &[Want], parts: &mut Vec<Part>) {
-        self.parts_and(runs, wants, parts, |_, _, _| {});
-    }
-
-    /// The same, and tells of each part which want it is of, where in it, and how long.
-    fn parts_and(
-        &mut self,
-        runs: &SortedRuns,
-        wants: &[Want],
-        parts: &mut Vec<Part>,
-        mut each: impl FnMut(usize, u64, u64),
-    ) {
-        parts.clear();
-        let Found { first, end, width, .. } = self.found;
-        let width = u64::from(width);
-        let reached = wants.partition_point(|want| want.to <= first);
-        let those = wants.iter().enumerate().skip(reached);
-        for (number, want) in those.take_while(|(_, want)| want.from < end) {
-            let low = want.from.saturating_sub(first);
-            let (at, before) = (want.at, self.before);
-            runs.within(&mut self.cursor, low, want.to - first, |start, len, element| {
-                let place = first + start - want.from;
-                each(number, place, len);
-                parts.push(Part {
-                    from: (before + element) * width,
-                    at: at + place * width,
-                    len: len * width,
-                });
-            });
-        }
-        // Payloads are read in their own order, in which an entry also overwrites itself.
-        if !parts.is_sorted_by_key(|p| p.from) {
-            sort_by_offset(parts, |p| p.from);
-        }
-    }
 }
 
 /// What is to be laid out, and how.
@@ -259,91 +191,10 @@ impl Laying<'_> {
         self.stretch.variable.ty.size()
     }
 
-    fn unload(&self, layer: &mut Layer) {
+    pub(super) fn unload(&self, layer: &mut Layer) {
         if let Some(loaded) = layer.loaded.take() {
             self.view.give_scratch(loaded.bytes);
         }
-    }
-
-    /// Entries that may have what is wanted, oldest first: those after `after` that there is
-    /// room for. Gives the newest of them if there are more behind it; `None` if there are more
-    /// and `all` are asked for.
-    fn layers(
-        &self,
-        wants: &[Want],
-        after: Option<Order>,
-        all: bool,
-    ) -> esker_store::Result<Option<(Vec<Layer>, Option<Order>)>> {
-        let index = self.index;
-        let (Some(first), Some(last)) = (wants.first(), wants.last()) else {
-            return Ok(Some((Vec::new(), None)));
-        };
-        let (from, to) = (first.from, last.to);
-        let Stretch { var: VarId(var), record, .. } = *self.stretch;
-        let var = var as u64;
-        let room = index.section_room();
-        let (mut entries, mut memory, mut left_out) = (Vec::new(), 0, false);
-        let asked = after.is_none()
-            && index.ask(var, record, (from, to), |found| {
-                // Not what lies between two wants.
-                let next = wants.partition_point(|want| want.to <= found.first);
-                if left_out || wants.get(next).is_none_or(|want| want.from >= found.end) {
-                    return;
-                }
-                memory += found.memory();
-                match memory <= room || entries.is_empty() {
-                    true => entries.push(found.clone()),
-                    false => left_out = true,
-                }
-            });
-        let mut newest = None;
-        if all && left_out {
-            return Ok(None);
-        }
-        if !asked || left_out {
-            drop(entries);
-            let question = Question::of_elements(var, record..record + 1, from..to);
-            let cost = |found: &Found| Cost { own: found.memory(), shared: 0 };
-            let collected = index.collect(&[question], after, room, cost);
-            let collected = collected.map_err(|e| self.view.store_error(e))?;
-            newest = collected.entries.last().map(|(_, found)| found.order);
-            newest = newest.filter(|_| collected.more);
-            entries = collected.entries.into_iter().map(|(_, found)| found).collect();
-            memory = entries.iter().map(Found::memory).sum();
-        }
-        // An entry of another width belongs to something that had this number once.
-        entries.retain(|found| u64::from(found.width) == self.width());
-        entries.sort_unstable_by_key(|found| found.order);
-        let mut held = 0;
-        let layer = |found: Found| {
-            let runs = match held <= index.runs_room() {
-                true => Some(self.decoded_runs(&found)?),
-                false => None,
-            };
-            held += runs.as_ref().map_or(0, |runs| runs.memory());
-            let before = (record - found.records.first) / found.records.step * found.elements;
-            Ok(Layer { found, runs, before, cursor: 0, loaded: None })
-        };
-        let layers: esker_store::Result<Vec<Layer>> = entries.into_iter().map(layer).collect();
-        index.note(memory + held);
-        Ok(Some((layers?, newest)))
-    }
-
-    /// The runs of a layer.
-    fn runs_of(&self, layer: &Layer) -> esker_store::Result<Arc<SortedRuns>> {
-        match &layer.runs {
-            Some(runs) => Ok(runs.clone()),
-            None => self.decoded_runs(&layer.found),
-        }
-    }
-
-    fn decoded_runs(&self, found: &Found) -> esker_store::Result<Arc<SortedRuns>> {
-        let runs = self.index.runs(found).map_err(|e| self.view.store_error(e))?;
-        runs.ok_or_else(|| {
-            let rank = self.index.logs[found.log as usize].rank;
-            let why = format!("the metadata log of rank {rank} has changed");
-            self.view.failed("read of the log".to_string(), why)
-        })
     }
 
     /// Lays out what was much written over: only what the newest left is read.
@@ -385,7 +236,7 @@ impl Laying<'_> {
     }
 
     /// Lays what is there where no entry is.
-    fn lay_rest(&self, wants: &[Want], out: &mut [u8]) -> esker_store::Result<()> {
+    pub(super) fn lay_rest(&self, wants: &[Want], out: &mut [u8]) -> esker_store::Result<()> {
         let Stretch { variable, record, begin, .. } = *self.stretch;
         let width = self.width();
         let target =
@@ -427,7 +278,7 @@ impl Laying<'_> {
     }
 
     /// Lays these parts of a layer, which are in the order of the payload.
-    fn lay_parts(
+    pub(super) fn lay_parts(
         &self,
         layer: &mut Layer,
         parts: &[Part],
@@ -474,7 +325,7 @@ impl Laying<'_> {
 
     /// Lays a part that is longer than what is read at once. Whole blocks go straight to where
     /// they are wanted, and are checked there while they are in the cache.
-    fn lay_long(
+    pub(super) fn lay_long(
         &self,
         layer: &mut Layer,
         part: &Part,
@@ -525,6 +376,22 @@ impl Laying<'_> {
         if parts.is_empty() {
             return Ok(());
         }
+        let elements = self.decoded(layer)?;
+        let width = self.width() as usize;
+        for part in parts {
+            let at = part.from as usize;
+            let source = &elements[at..at + part.len as usize];
+            let target = &mut out[part.at as usize..(part.at + part.len) as usize];
+            match self.native && cfg!(target_endian = "little") {
+                true => values::copy_reversed(source, target, width),
+                false => target.copy_from_slice(source),
+            }
+        }
+        Ok(())
+    }
+
+    /// The elements of an entry that went through filters, in external form.
+    pub(super) fn decoded(&self, layer: &Layer) -> esker_store::Result<Arc<Vec<u8>>> {
         let found = &layer.found;
         let failed = |why: String| {
             let rank = self.index.logs[found.log as usize].rank;
@@ -547,29 +414,13 @@ impl Laying<'_> {
             self.read_checked(found, 0, &mut payload)?;
             Ok(payload)
         };
-        let elements = self.view.decoded.get(
-            (key, self.index.decoded_budget()),
-            filters,
-            &shape,
-            read,
-            failed,
-        )?;
-        let width = self.width() as usize;
-        for part in parts {
-            let at = part.from as usize;
-            let source = &elements[at..at + part.len as usize];
-            let target = &mut out[part.at as usize..(part.at + part.len) as usize];
-            match self.native && cfg!(target_endian = "little") {
-                true => values::copy_reversed(source, target, width),
-                false => target.copy_from_slice(source),
-            }
-        }
-        Ok(())
+        let budget = self.index.decoded_budget();
+        self.view.decoded.get((key, budget), filters, &shape, read, failed)
     }
 
     /// The blocks of a layer's payload that hold `start..end`, checked, and where the first of
     /// them begins. Blocks that the layer has from before are not read again.
-    fn load<'l>(
+    pub(super) fn load<'l>(
         &self,
         layer: &'l mut Layer,
         start: u64,

@@ -14,13 +14,17 @@ use crate::selection::LogSpace;
 /// More questions than this are made fewer and coarser.
 const MOST: usize = 4096;
 
+/// Hyperslabs of a request that are asked for one by one.
+const FEW: usize = 64;
+
 /// What these requests read, whose places are in the space of a log.
 pub(crate) fn questions<'e>(
     header: &Header,
     requests: impl Iterator<Item = (VarId, &'e Extent)>,
 ) -> Vec<Question> {
-    let all = requests.filter_map(|(var, extent)| of_request(header, var, extent));
-    fewer(all.collect(), MOST)
+    let mut all = Vec::new();
+    requests.for_each(|(var, extent)| of_request(header, var, extent, &mut all));
+    fewer(all, MOST)
 }
 
 /// The records of variables that these requests read.
@@ -44,15 +48,19 @@ pub(crate) fn records_read<'e>(
     all
 }
 
-/// The question of one request: its hyperslab, or what is around all of its list; `None` if it reads nothing.
-fn of_request(header: &Header, var: VarId, extent: &Extent) -> Option<Question> {
+/// The questions of one request: its hyperslabs, or what is around all of its list.
+fn of_request(header: &Header, var: VarId, extent: &Extent, all: &mut Vec<Question>) {
     let step = LogSpace::of(header, var).step;
+    if let Some(slabs) = extent.hyperslabs(FEW) {
+        all.extend(slabs.iter().map(|(slab, _)| Question::of_pattern(var, slab, step)));
+        return;
+    }
     let mut found: Option<Question> = None;
     extent.patterns(|pattern| match &mut found {
         Some(found) => found.join(&Question::of_pattern(var, pattern, step)),
         None => found = Some(Question::of_pattern(var, pattern, step)),
     });
-    found
+    all.extend(found);
 }
 
 impl Question {
@@ -76,13 +84,16 @@ impl Question {
     }
 }
 
-/// Joins questions that lie side by side, and neighbours until there are at most `most` (or one for
+/// Joins runs that lie side by side, and neighbours until there are at most `most` (or one for
 /// each variable).
 fn fewer(mut all: Vec<Question>, most: usize) -> Vec<Question> {
     all.sort_unstable_by_key(|q| (q.var, q.records.start, q.records.end, q.elements.first()));
     all.dedup_by(|next, kept| {
+        // What is around two boxes may be much more than both.
+        let is_run = |question: &Question| question.elements.levels().is_empty();
         let beside = next.var == kept.var
             && next.records == kept.records
+            && (next.elements == kept.elements || is_run(next) && is_run(kept))
             && next.elements.first() <= kept.elements.end();
         if beside {
             kept.join(next);

@@ -9,7 +9,10 @@ use std::time::Instant;
 use esker_format::{Header, VarId, Variable};
 
 use super::asking::Question;
+use super::grid::{Grid, Slab};
+use super::index::Index;
 use super::lay::Want;
+use super::parts::in_records;
 use super::view::View;
 use crate::canonical::detach_extents;
 use crate::error::Result;
@@ -62,6 +65,13 @@ const RUNS: u64 = 64 * 1024;
 /// Bytes of values that are laid at once: more would have more entries.
 const LONGEST: u64 = 8 << 20;
 
+/// Bytes and elements of a box that is laid at once into memory of the variable's type.
+const LONGEST_BOX: u64 = 32 << 20;
+const MOST_ELEMENTS: u64 = 8 << 20;
+
+/// Boxes of a request that are laid as such; of more, or of others, the runs are.
+const MOST_BOXES: usize = 256;
+
 /// Some of the elements of a variable that a request reads.
 #[derive(Debug)]
 pub(crate) struct Batch {
@@ -74,6 +84,8 @@ pub(crate) struct Batch {
     records: Vec<(u64, Range<usize>)>,
     /// The first element of the request that each want is.
     firsts: Vec<u64>,
+    /// A box of it instead, and the first element of the request that it is.
+    slab: Option<(Grid, Slab, u64)>,
     elements: u64,
 }
 
@@ -83,8 +95,18 @@ impl Batch {
         self.records.iter().map(|(record, wants)| (*record, &self.wants[wants.clone()]))
     }
 
+    /// The box that it is in a grid, and the byte at which its first element goes.
+    pub(super) fn slab(&self, width: u64) -> Option<(&Grid, &Slab, u64)> {
+        let (grid, slab, first) = self.slab.as_ref()?;
+        Some((grid, slab, if self.native { first * width } else { 0 }))
+    }
+
     /// What is around all of it; `None` if it has nothing.
     pub(crate) fn question(&self) -> Option<Question> {
+        if let Some((grid, slab, _)) = &self.slab {
+            let (var, records) = (self.var.0 as u64, slab.records());
+            return Some(Question { var, records, elements: grid.pattern(slab) });
+        }
         let (first, last) = (self.records.first()?.0, self.records.last()?.0);
         let from = self.wants.iter().map(|want| want.from).min()?;
         let to = self.wants.iter().map(|want| want.to).max()?;
@@ -116,6 +138,7 @@ impl Batch {
         self.wants.clear();
         self.records.clear();
         self.firsts.clear();
+        self.slab = None;
         self.elements = 0;
     }
 }
@@ -141,6 +164,30 @@ pub(crate) fn summary<'e>(
     (all, sieved)
 }
 
+/// Bytes that these requests want, and bytes of the logs' blocks that are read for them if every rank reads its own. `None` where the
+/// index does not say, or where they are not boxes.
+pub(crate) fn loaded<'e>(
+    header: &Header,
+    index: &Index,
+    requests: impl Iterator<Item = (VarId, &'e Extent)>,
+) -> Option<(u64, u64)> {
+    let (mut wanted, mut loaded) = (0u64, 0u64);
+    for (var, extent) in requests {
+        let width = LogSpace::of(header, var).width;
+        let (grid, boxes) = boxes_of(header, var, extent)?;
+        for (slab, _) in &boxes {
+            wanted = wanted.saturating_add(slab.volume().saturating_mul(width));
+            let known = index.ask_slab(var.0 as u64, slab, |found| {
+                loaded = loaded.saturating_add(index.loaded(var.0 as u64, found, slab, width));
+            });
+            if !known || *index.grid(var.0 as u64) != grid {
+                return None;
+            }
+        }
+    }
+    Some((wanted, loaded))
+}
+
 /// Reads requests whose places are in the space of a log. `lay` puts the elements of a batch to their places.
 pub(crate) fn read(
     (header, hints): (&Header, &Hints),
@@ -150,13 +197,27 @@ pub(crate) fn read(
 ) -> Result<()> {
     let most = hints.read_at_once(super::view::READ).min(LONGEST);
     let (wants, records, firsts) = (Vec::new(), Vec::new(), Vec::new());
-    let mut batch = Batch { var: VarId(0), native: false, wants, records, firsts, elements: 0 };
+    let var = VarId(0);
+    let mut batch = Batch { var, native: false, wants, records, firsts, slab: None, elements: 0 };
     let mut reader = Reader { block: Vec::new(), tally: Tally::default(), report, lay: &mut lay };
     for (get, extent) in gets.iter_mut().zip(extents) {
         let space = LogSpace::of(header, get.var);
         let native = get.memory.native_target().is_some();
         let room = (if native { LONGEST } else { most } / space.width).max(1);
         (batch.var, batch.native) = (get.var, native);
+        if let Some((grid, boxes)) = boxes_of(header, get.var, extent) {
+            let room = if native { LONGEST_BOX / space.width } else { room }.min(MOST_ELEMENTS);
+            for (slab, first) in boxes {
+                let mut next = first;
+                slab.pieces(room, &mut |piece| {
+                    batch.elements = piece.volume();
+                    batch.slab = Some((grid, *piece, next));
+                    next += piece.volume();
+                    reader.lay(&mut batch, get, space.width)
+                })?;
+            }
+            continue;
+        }
         let plan = Plan::new([extent].into_iter());
         let mut sweep = plan.sweep();
         let (mut at, mut length) = (plan.summary.first, u64::MAX);
@@ -185,6 +246,20 @@ pub(crate) fn read(
     report.peak_memory = report.peak_memory.max(block.len() as u64);
     report.add(tally);
     Ok(())
+}
+
+/// The boxes that a request reads, each with its first element; `None` if it is anything else.
+fn boxes_of(header: &Header, var: VarId, extent: &Extent) -> Option<(Grid, Vec<(Slab, u64)>)> {
+    let grid = Grid::of(header, var);
+    let step = LogSpace::of(header, var).step;
+    let boxes = extent.hyperslabs(MOST_BOXES)?.into_iter().map(|(pattern, first)| {
+        let (records, element, levels) = in_records(&pattern, step);
+        let levels = levels.iter().copied().chain([(pattern.run_len(), 1)]);
+        let (slab, whole) = grid.hull(records, element, levels);
+        whole.then_some((slab, first))
+    });
+    let boxes: Option<Vec<(Slab, u64)>> = boxes.collect();
+    Some((grid, boxes?))
 }
 
 struct Reader<'r, L> {
@@ -218,6 +293,9 @@ impl<L: FnMut(&Batch, &mut [u8]) -> Result<()>> Reader<'_, L> {
             get.range.elements += batch.elements;
         } else {
             let clock = Instant::now();
+            if let Some((_, _, first)) = batch.slab {
+                get.unpack(first, &self.block[..bytes as usize])?;
+            }
             for (want, first) in batch.wants.iter().zip(&batch.firsts) {
                 let end = want.at + (want.to - want.from) * width;
                 get.unpack(*first, &self.block[want.at as usize..end as usize])?;

@@ -34,6 +34,11 @@ pub(crate) fn place_of(over: u64, number: u64) -> u64 {
     half(over) << 32 | half(number)
 }
 
+/// The number of the version that such a place is of.
+pub(crate) fn number_of(place: u64) -> u64 {
+    place & u64::from(u32::MAX)
+}
+
 /// Bytes of a metadata log that are read at a time.
 const SECTION: u64 = 1 << 20;
 

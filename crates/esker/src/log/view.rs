@@ -15,10 +15,12 @@ use esker_format::{At, FileOrder, Header, NumRecs, VarId, Variable, values};
 use esker_store::{File, StoreError};
 
 use super::filtered::{Decoded, Filtered};
-use super::index::Index;
+use super::grid::Grid;
+use super::index::{Grids, Index};
 pub(crate) use super::lay::Want;
 use super::lay::{Laying, Stretch};
 use super::reading::Batch;
+use super::slabs::Target;
 use crate::bounded::CacheUse;
 
 /// What a read asks a view for at once. Entries' payloads are checked in blocks, so that small
@@ -238,8 +240,15 @@ impl State {
         self.order.set_records(records);
     }
 
+    /// Another index takes the place of the one that there was.
+    pub(crate) fn renew_index(&mut self, budget: usize) {
+        self.index = Index::new(budget);
+        self.index.see_in(grids_of(&self.header));
+    }
+
     fn place(&mut self) {
         self.head = self.header.encode();
+        self.index.see_in(grids_of(&self.header));
         let header = &self.header;
         self.order = FileOrder::of_those(header, |id| !self.left_out.contains(&id));
         self.order.set_records(self.numrecs());
@@ -282,6 +291,12 @@ impl State {
         }
         Ok(())
     }
+}
+
+/// The grids of all variables that have more than one dimension in a record.
+pub(crate) fn grids_of(header: &Header) -> Arc<Grids> {
+    let all = header.vars().map(|(id, _, _)| (id.0 as u64, Grid::of(header, id)));
+    Arc::new(all.filter(|(_, grid)| *grid != Grid::LINEAR).collect())
 }
 
 impl File for View {
@@ -327,9 +342,14 @@ impl View {
             let why = format!("it has no variable number {}", var.0);
             return Err(self.failed("read of the log".to_string(), why));
         };
+        let stretch = Stretch { var, variable, record: 0, begin: place.begin, len: place.bytes };
+        if let Some((grid, slab, at)) = batch.slab(variable.ty.size()) {
+            let laying = Laying { view: self, state, index, stretch: &stretch, native, over };
+            return laying.lay_slab(Target { grid, slab: *slab, at }, out);
+        }
         for (record, wants) in batch.records() {
             let begin = place.begin + record * header.layout.record_size;
-            let stretch = Stretch { var, variable, record, begin, len: place.bytes };
+            let stretch = Stretch { record, begin, ..stretch };
             Laying { view: self, state, index, stretch: &stretch, native, over }.lay(wants, out)?;
         }
         Ok(())

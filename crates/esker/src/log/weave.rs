@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use esker_format::log::BLOCK;
 
-use super::lay::{HOLE, Layer, Laying, Part, Want};
+use super::lay::{HOLE, Laying, Part, Want};
+use super::layers::Layer;
 use crate::bounded::Bounded;
 use crate::mixed::{ByNumber, mix};
 

@@ -254,6 +254,16 @@ impl Extent {
         }
     }
 
+    /// What is in it as hyperslabs, with the first element of each, if it is nothing else and they are at most `most`.
+    pub(crate) fn hyperslabs(&self, most: usize) -> Option<Vec<(Pattern, u64)>> {
+        let others = self.boxes.len() + self.repeats.len() + usize::from(self.shared.is_some());
+        if others > 0 || self.singles.len() + self.patterns.len() > most {
+            return None;
+        }
+        let run = |s: &Single| (Pattern::of_levels(s.offset, s.len, Vec::new()), s.element);
+        Some(self.singles.iter().map(run).chain(self.patterns.iter().cloned()).collect())
+    }
+
     /// The first byte after everything.
     pub(crate) fn end(&self) -> u64 {
         self.summary().end

@@ -74,6 +74,15 @@ fn expiry_keeps_what_has_a_name_and_the_last_and_the_rest_goes() {
 }
 
 #[test]
+fn blocks_are_listed_and_a_plane_goes_through_them() {
+    made_by("blocks", |dataset, said| {
+        assert_eq!(said, "216 blocks, 54 of rank 1\nfrom 20 to 110564\n");
+        let expected: Vec<f64> = (0..48 * 48 * 48).map(f64::from).collect();
+        assert_eq!(values(dataset, "density"), expected);
+    });
+}
+
+#[test]
 fn background_flushes_and_reads_while_it_computes() {
     made_by("background", |dataset, said| {
         assert_eq!(said, "the mean is 499.5\n");

@@ -20,6 +20,7 @@ mod integrity;
 mod kill;
 mod killed_ranks;
 mod lists;
+mod log_boxes;
 mod log_reads;
 mod log_sections;
 mod long_reads;

@@ -5,13 +5,14 @@ use std::ops::Range;
 use std::path::Path;
 
 use esker::graph::{Graph, Link, Missing};
-use esker::{ContainerFacts, Dataset};
+use esker::{Block, ContainerFacts, Dataset};
 use esker::{Decomposition, DimLen, NumRecs, Schema, VarId, Variable};
 use esker_store::LocalStore;
 use esker_tools::offsets::Offsets;
 use esker_tools::stats::Statistics;
 use serde_json::{Map, Value, json};
 
+use super::blocks;
 use super::chunks::{Stored, ratio};
 use crate::terminal::json as form;
 
@@ -96,6 +97,8 @@ pub(in crate::commands) struct VariableFacts<'a> {
     pub(super) statistics: Option<Statistics>,
     /// The name of its map, if it is decomposed.
     pub(super) map: Option<String>,
+    /// What was written together, if somebody wants to know.
+    pub(super) blocks: Option<Vec<Block>>,
 }
 
 impl VariableFacts<'_> {
@@ -143,6 +146,7 @@ impl<'a> Facts<'a> {
                 stored,
                 statistics: None,
                 map: None,
+                blocks: None,
             })
         };
         let container = match dataset.container_version() {
@@ -261,6 +265,9 @@ impl<'a> Facts<'a> {
         }
         if let Some(map) = &fact.map {
             value["decomposition"] = json!(map);
+        }
+        if let Some(found) = &fact.blocks {
+            value["blocks"] = blocks::to_json(found);
         }
         if let Some(found) = &fact.statistics {
             value["statistics"] = json!({

@@ -1,5 +1,6 @@
 //! `esker info`: what a person wants to see of a file first.
 
+mod blocks;
 mod checkpoints;
 mod chunks;
 pub(super) mod facts;
@@ -29,6 +30,7 @@ Examples:
   esker info -v run.nc                  with every attribute of every variable
   esker info --stats run.nc             with the range, mean and gaps of the values
   esker info --stats --vars tas run.nc  of one variable
+  esker info --blocks --vars B run.esk  what was written together, and where it lies in B
   esker info --json run.nc | jq '.variables[].name'
   esker info run.chk                    an adjoint run: its steps, state and checkpoints
   esker info --mpi                      which MPI is used here, or why none")]
@@ -37,11 +39,14 @@ pub(super) struct Arguments {
     #[arg(required_unless_present = "mpi")]
     file: Option<PathBuf>,
     /// Show which MPI was found, or why none, instead of a file
-    #[arg(long, conflicts_with_all = ["file", "stats", "vars", "verbose"])]
+    #[arg(long, conflicts_with_all = ["file", "stats", "blocks", "vars", "verbose"])]
     mpi: bool,
     /// Read all values: smallest, largest, mean, how many are fill values and NaN
     #[arg(short, long)]
     stats: bool,
+    /// List the blocks that variables of a container consist of, as they were written
+    #[arg(short, long)]
+    blocks: bool,
     /// Show these variables only
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     vars: Vec<String>,
@@ -84,6 +89,11 @@ pub(super) fn run(arguments: &Arguments, screen: &mut Screen) -> Ended {
                 Ok(found) => fact.statistics = Some(found),
                 Err(error) => unread = Some(fail(error)),
             }
+        }
+    }
+    if arguments.blocks {
+        for (fact, var) in facts.variables.iter_mut().zip(&vars) {
+            fact.blocks = Some(dataset.blocks(*var).map_err(fail)?);
         }
     }
     if arguments.json {

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use esker::{Attribute, DimLen, NumRecs, Scalar, Values, Variable, Version};
 use esker_tools::stats::Statistics;
 
-use super::chunks;
 use super::facts::{Facts, VariableFacts};
+use super::{blocks, chunks};
 use crate::terminal::Screen;
 use crate::terminal::quantity::{bytes, general, grouped, plural, share};
 use crate::terminal::table::{Side, Table, cut, printable};
@@ -30,6 +30,11 @@ pub(in crate::commands) fn write(
     maps(screen, facts)?;
     graphs(screen, facts)?;
     statistics(screen, facts)?;
+    for fact in &facts.variables {
+        if let Some(found) = &fact.blocks {
+            blocks::table(screen, &fact.var.name, found)?;
+        }
+    }
     if verbose {
         for fact in facts.variables.iter().filter(|fact| !fact.var.attrs.is_empty()) {
             let of = format!("attributes of {}", printable(&fact.var.name));

@@ -3,10 +3,11 @@
 use esker_format::log::Footprint;
 
 use super::lowest::{Cost, Lowest};
-use super::{Definitions, Found, Index, Order, Outline, Section, bytes_of};
+use super::{Definitions, Found, Index, Order, Outline, Section, bytes_of, levels_of};
 use crate::error::Result;
 use crate::log::LogSource;
 use crate::log::asking::Question;
+use crate::log::grid::Slab;
 
 /// Some of the entries that touch what was asked for, oldest first.
 #[derive(Debug)]
@@ -29,19 +30,24 @@ impl Index {
 
     /// Takes out the entries behind this one that were put in since the index was settled.
     pub(crate) fn forget_after(&mut self, last: Order) {
-        let memory = &mut self.memory;
-        let mut keeps = |found: &Found| {
+        let Index { trees, memory, .. } = self;
+        let mut gone = 0;
+        trees.retain_fresh(|each, found| {
             let keeps = found.order <= last;
-            *memory -= if keeps { 0 } else { found.memory() };
+            gone += if keeps { 0 } else { found.memory() + each };
             keeps
-        };
-        self.singles.retain_fresh(|single| keeps(&single.found));
-        self.spreads.retain_fresh(|spread| keeps(&spread.found));
+        });
+        *memory -= gone.min(*memory);
     }
 
     /// Puts in the definition of a footprint that another rank has read.
     pub(crate) fn define(&mut self, log: u32, footprint: u64, definition: Box<[u8]>) {
         let given = self.given.get_or_insert_default();
+        if let Some(block) = Footprint::decode_block(&definition).as_ref().and_then(levels_of) {
+            let more = size_of_val(&block[..]) + 64;
+            let old = given.blocks.insert((log, footprint), block);
+            given.memory += if old.is_none() { more } else { 0 };
+        }
         given.memory += definition.len() + 64;
         if let Some(old) = given.by_number.insert((log, footprint), definition) {
             given.memory -= old.len() + 64;
@@ -53,13 +59,18 @@ impl Index {
         Some(self.given.as_ref()?.by_number.get(&(log, footprint))?)
     }
 
+    /// The levels of an entry's block, of which another rank has told.
+    pub(super) fn given_block(&self, found: &Found) -> Option<&[(u64, u64)]> {
+        self.given.as_ref()?.blocks.get(&(found.log, found.footprint)).map(|block| &block[..])
+    }
+
     /// The encoded footprint of an entry.
     pub(crate) fn definition(&self, found: &Found) -> Result<Option<Vec<u8>>> {
         if self.given.is_some() {
             return Ok(self.defined(found.log, found.footprint).map(<[u8]>::to_vec));
         }
         let Some(outline) = self.outline_of(found) else { return Ok(None) };
-        let Outline { at, len, sum, elements, span } = outline;
+        let Outline { at, len, sum, elements, span, .. } = *outline;
         let bytes = bytes_of(&self.logs[found.log as usize], at..at + u64::from(len))?;
         // Whoever read the section it is used in has not read where it lies.
         let is_it =
@@ -75,8 +86,8 @@ impl Index {
         }
     }
 
-    fn outline_of(&self, found: &Found) -> Option<Outline> {
-        self.outlines.get(found.log as usize)?.get(&found.footprint).copied()
+    fn outline_of(&self, found: &Found) -> Option<&Outline> {
+        self.outlines.get(found.log as usize)?.get(&found.footprint)
     }
 
     /// How many entries were indexed.
@@ -93,22 +104,38 @@ impl Index {
         questions: &[Question],
         after: Option<Order>,
         most: usize,
-        cost: impl Fn(&Found) -> Cost,
+        cost: impl Fn(u64, &Found) -> Cost,
     ) -> Result<Collected> {
         let mut lowest = Lowest::new(after, most);
+        let hull = |question: &Question| question.hull(self.grid(question.var));
         if !self.scanning {
             for question in questions {
-                self.ask_box(question, |found| lowest.offer(question.var, found, cost(found)));
+                self.ask_slab(question.var, &hull(question), |found| {
+                    if question.meets(found) {
+                        lowest.offer(question.var, found, cost(question.var, found));
+                    }
+                });
             }
         } else {
+            let questions: Vec<(&Question, Slab)> =
+                questions.iter().map(|question| (question, hull(question))).collect();
             for section in &self.sections {
-                let asked = asked_of(section, questions);
+                let asked = asked_of(section, &questions);
                 if asked.is_empty() || lowest.is_without(section.first, section.last) {
                     continue;
                 }
                 self.read_section(section, |var, found| {
-                    if asked.iter().any(|question| question.var == var && question.meets(found)) {
-                        lowest.offer(var, found, cost(found));
+                    let mut own = None;
+                    let meets = |(question, slab): &&(&Question, Slab)| {
+                        question.var == var
+                            && question.meets(found)
+                            && own
+                                .get_or_insert_with(|| self.hull(var, found).0)
+                                .and(slab)
+                                .is_some()
+                    };
+                    if asked.iter().any(meets) {
+                        lowest.offer(var, found, cost(var, found));
                     }
                 })?;
             }
@@ -116,25 +143,14 @@ impl Index {
         self.note(lowest.peak());
         Ok(lowest.finish())
     }
-
-    fn ask_box(&self, question: &Question, mut each: impl FnMut(&Found)) {
-        let Question { var, records, elements } = question;
-        let mut meet = |found: &Found| {
-            if question.meets(found) {
-                each(found);
-            }
-        };
-        let groups = (*var, records.start)..(*var, records.end);
-        self.singles.overlapping_in(groups, elements.first(), elements.end(), |single| {
-            meet(&single.found);
-        });
-        self.spreads.overlapping(*var, records.start, records.end, |spread| meet(&spread.found));
-    }
 }
 
 /// The questions that a section may have answers to.
-fn asked_of<'q>(section: &Section, questions: &'q [Question]) -> Vec<&'q Question> {
-    let touches = |question: &&Question| {
+fn asked_of<'q>(
+    section: &Section,
+    questions: &'q [(&'q Question, Slab)],
+) -> Vec<&'q (&'q Question, Slab)> {
+    let touches = |(question, _): &&(&Question, Slab)| {
         section.vars.contains(&question.var)
             && section.records.start < question.records.end
             && section.records.end > question.records.start
