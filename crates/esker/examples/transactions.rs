@@ -31,7 +31,7 @@ fn main() -> Result<()> {
     define.enddef()?.close()?;
 
     let seen = std::thread::scope(|scope| {
-        let reader = scope.spawn(|| {
+        let reader = scope.spawn(|| -> Result<Vec<u64>> {
             let mut seen = Vec::new();
             // Only whole steps, in their order, whatever the order in which they finish.
             for version in esker::follow(file, 1, Some(Duration::from_secs(30)), OpenOptions::new())

@@ -1,8 +1,8 @@
 //! Merging boxes into cuboids: disjoint, together exactly what the boxes cover, and few.
 //!
 //! Candidates are made in several ways, and the one with fewest cuboids is taken: whole boxes that touch with equal
-//! faces, in every order of dimensions; the paper's [Algorithm 1](bisect); a [sweep] in every order of dimensions; in two
-//! dimensions the [smallest partition](chords) there is. How long that may take is counted in steps, not measured, so
+//! faces, in every order of dimensions; the paper's Algorithm 1 (`bisect`); a `sweep` in every order of dimensions; in two
+//! dimensions the smallest partition (`chords`) there is. How long that may take is counted in steps, not measured, so
 //! that all ranks get the same cuboids of the same boxes.
 
 mod bisect;
