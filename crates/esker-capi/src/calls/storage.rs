@@ -135,6 +135,10 @@ pub(crate) unsafe fn var_set_layout(ncid: c_int, varid: c_int, layout: c_int) ->
             file.variable(varid)?;
             match layout_of(file, varid)? {
                 NC_LAYOUT_LOG => Ok(()),
+                NC_LAYOUT_CHUNKED if file.is_container()? => Err(told(
+                    NC_EINVAL,
+                    "the variable is cut into chunks, which NC_LAYOUT_CONTIGUOUS undoes",
+                )),
                 _ => Err(told(
                     NC_EINVAL,
                     "all variables of a file are logs, or none is: the hint esker_layout=log",
@@ -148,15 +152,24 @@ pub(crate) unsafe fn var_set_layout(ncid: c_int, varid: c_int, layout: c_int) ->
     }
 }
 
+impl File {
+    /// Whether it is a container of logs, or will be.
+    fn is_container(&self) -> Result<bool> {
+        match &self.state {
+            State::Define(define) => Ok(define.is_log()),
+            State::Data(dataset) => Ok(dataset.container_version().is_some()),
+            State::Lost => Err(NC_EFILE),
+        }
+    }
+}
+
 /// How a variable is stored.
 fn layout_of(file: &File, varid: c_int) -> Result<c_int> {
-    let is_log = match &file.state {
-        State::Define(define) => define.is_log(),
-        State::Data(dataset) => dataset.container_version().is_some(),
-        State::Lost => return Err(NC_EFILE),
-    };
-    if is_log {
-        return Ok(NC_LAYOUT_LOG);
+    if file.is_container()? {
+        return Ok(match chunk_of(file, varid)? {
+            Some(_) => NC_LAYOUT_CHUNKED,
+            None => NC_LAYOUT_LOG,
+        });
     }
     if decom_of(file, varid)? != 0 {
         return Ok(NC_LAYOUT_DECOMPOSED);

@@ -440,7 +440,7 @@ int main(int argc, char **argv) {
     merged("shares");
     mixed("merge");
     mixed("shares");
-    /* In a container every variable is a log. */
+    /* In a container every variable is in logs, also one that is put together in chunks. */
     MPI_Info_create(&info);
     MPI_Info_set(info, "esker_layout", "log");
     DO(ncmpi_create(MPI_COMM_WORLD, "all.esk", NC_CLOBBER, info, &ncid));
@@ -449,7 +449,13 @@ int main(int argc, char **argv) {
     DO(ncmpi_var_set_layout(ncid, v, NC_LAYOUT_LOG));
     DO(ncmpi_var_get_layout(ncid, v, &layout));
     EQUAL(layout, NC_LAYOUT_LOG);
-    IS(NC_EINVAL, ncmpi_var_set_layout(ncid, v, NC_LAYOUT_CHUNKED));
+    DO(ncmpi_var_set_layout(ncid, v, NC_LAYOUT_CHUNKED));
+    DO(ncmpi_var_get_layout(ncid, v, &layout));
+    EQUAL(layout, NC_LAYOUT_CHUNKED);
+    IS(NC_EINVAL, ncmpi_var_set_layout(ncid, v, NC_LAYOUT_LOG));
+    DO(ncmpi_var_set_layout(ncid, v, NC_LAYOUT_CONTIGUOUS));
+    DO(ncmpi_var_get_layout(ncid, v, &layout));
+    EQUAL(layout, NC_LAYOUT_LOG);
     DO(ncmpi_close(ncid));
     MPI_Info_free(&info);
     MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);

@@ -3,7 +3,6 @@ program transactions
   use mpi
   use pnetcdf
   implicit none
-  integer, external :: nfmpi_begin_transaction, nfmpi_commit_transaction
   integer :: ncid, dim, var, ierr, visible, later
   integer(kind=MPI_OFFSET_KIND) :: number, zero = 0, two = 2, three = 3, one = 1
   integer :: values(2)

@@ -68,7 +68,11 @@ pub struct Collection {
 /// # fn main() -> Result<()> {
 /// # let dir = tempfile::tempdir().unwrap();
 /// # let path = dir.path().join("run.esk");
-/// # Dataset::create(&path, CreateOptions::new().layout(Layout::Log))?.enddef()?.close()?;
+/// # let mut define = Dataset::create(&path, CreateOptions::new().layout(Layout::Log))?;
+/// # let t = define.add_var("t", ExternalType::Int, &[])?;
+/// # let mut dataset = define.enddef()?;
+/// # dataset.put(t, &Selection::all(), &[1])?;
+/// # dataset.close()?;
 /// let collected = esker::gc(&esker_store::LocalStore, &path, &GcOptions::default())?;
 /// assert_eq!((collected.files.len(), collected.left.len()), (0, 0));
 /// # Ok(()) }
