@@ -82,8 +82,10 @@ impl Container {
         }
         let accesses = chunks.saturating_mul(ground.base.comm.size() as u64);
         let gathered = self.gather(ground, &mut gridded, planned, accesses, report);
-        let most = gridded.iter().map(|put| put.records).max().unwrap_or(0);
-        ground.records = ground.records.max(most);
+        if gathered.is_ok() {
+            let most = gridded.iter().map(|put| put.records).max().unwrap_or(0);
+            ground.records = ground.records.max(most);
+        }
         puts.append(&mut others);
         puts.append(&mut gridded);
         appended.and(gathered)

@@ -1,13 +1,16 @@
 //! Chunked variables of containers: what ranks put together is one entry for each chunk, and nothing is lost by it.
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 
 use esker::{
     CreateOptions, Dataset, Define, DimLen, Error, ExternalType, Layout, OpenOptions, Selection,
     VarId,
 };
 use esker_format::log::{Frames, Head};
+use esker_store::{Fault, FaultyStore, MemoryStore};
 
 const ROWS: u64 = 20;
 const COLUMNS: u64 = 30;
@@ -233,4 +236,35 @@ fn chunks_have_the_filters_and_shapes_of_a_session_that_comes_later() {
     assert_eq!(ds.get::<i32>(T, &Selection::slab(&[1, 19, 14], &[1, 1, 2])).unwrap(), [1, 2]);
     let w = ds.var("w").unwrap();
     assert_eq!(ds.get::<f64>(w, &Selection::slab(&[0, 7], &[4, 1])).unwrap(), [0.0, 1.0, 0.0, 1.0]);
+}
+
+#[test]
+fn a_put_into_chunks_that_fails_makes_no_record_and_can_be_made_again() {
+    const LONG: u64 = 200_000;
+    let values = vec![3; LONG as usize];
+    let life = |at| {
+        let store =
+            FaultyStore::new(MemoryStore::default(), at, Fault::Fail(ErrorKind::StorageFull));
+        let options = CreateOptions::new().layout(Layout::Log).store(Arc::new(store.clone()));
+        let mut def = Dataset::create("/run.esk", options).ok()?;
+        let t = def.add_dim("t", DimLen::Unlimited).unwrap();
+        let x = def.add_dim("x", DimLen::Fixed(LONG)).unwrap();
+        let v = def.add_var("v", ExternalType::Int, &[t, x]).unwrap();
+        def.set_chunks(v, &[1, LONG]).unwrap();
+        let mut ds = def.enddef().ok()?;
+        let (before, record) = (store.calls(), Selection::slab(&[0, 0], &[1, LONG]));
+        let failed = ds.put_all(v, &record, &values).is_err();
+        if failed {
+            assert_eq!(ds.numrecs(), 0, "at call {at}");
+            ds.put_all(v, &record, &values).unwrap();
+        }
+        assert_eq!(
+            (ds.numrecs(), ds.get::<i32>(v, &record).unwrap() == values),
+            (1, true),
+            "at call {at}"
+        );
+        Some((before, failed))
+    };
+    let (first, _) = life(u64::MAX).unwrap();
+    assert_eq!(life(first), Some((first, true)), "the first write of its values was to fail");
 }
